@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    broken: what is said where a call breaks a rule of its row: the rule, the shapes, the numbers.
 
-   A `need` whose text has braces is a sentence of its own, in which {x} is the shape of operand x (its numbers, where the row takes its contents),
-   {#x} how many elements it has, and {axis} an attribute. A text without braces says what must hold; shapes are added. */
+   A `need` whose text has braces is a sentence of its own, in which {x} is the shape of operand x (its
+   numbers, where the row takes its contents), {#x} how many elements it has, and {axis} an attribute. A text
+   without braces says what must hold; shapes are added. */
 #include <string.h>
 
 #include "loops/build.h"
@@ -41,7 +42,8 @@ static void put_attr(hone_text *t, const hone_attr *a) {
         if (k) hone_text_put(t, ", ");
         if (a->i) hone_text_put(t, "%lld", (long long)a->i[k]);
         else if (a->f) hone_text_put(t, "%g", a->f[k]);
-        else if (a->s) hone_text_put(t, "'%.*s'", (int)(a->s[k].bytes < 40 ? a->s[k].bytes : 40), a->s[k].text);
+        else if (a->s)
+            hone_text_put(t, "'%.*s'", (int)(a->s[k].bytes < 40 ? a->s[k].bytes : 40), a->s[k].text);
     }
     if (list) hone_text_put(t, a->n > SHOWN ? ", …]" : "]");
 }
@@ -58,7 +60,8 @@ static void put_spec(hone_text *t, const hone_call *c, const char *name, size_t 
             if (all == HONE_DIM_UNKNOWN) hone_text_put(t, "?");
             else if (hone_dim_is_number(all)) hone_text_put(t, "%lld", (long long)all);
             else hone_dim_print(c->dims, all, t);
-        } else if (p->operand[k].contents && a->present && a->content) put_dims(t, c->dims, a->content, a->n_content);
+        } else if (p->operand[k].contents && a->present && a->content)
+            put_dims(t, c->dims, a->content, a->n_content);
         else put_shape(t, c, k);
         return;
     }
@@ -71,7 +74,8 @@ static void put_spec(hone_text *t, const hone_call *c, const char *name, size_t 
 }
 
 static hone_status say(hone_text *t) {
-    hone_status s = t->failed ? hone_fail(HONE_NO_MEMORY, "no memory for a message") : hone_fail(HONE_BAD_INPUT, "%s", t->text);
+    hone_status s = t->failed ? hone_fail(HONE_NO_MEMORY, "no memory for a message")
+                              : hone_fail(HONE_BAD_INPUT, "%s", t->text);
     hone_text_free(t);
     return s;
 }
@@ -92,10 +96,11 @@ hone_status hone_broken_need(const hone_call *c, const char *text) {
     }
     return say(&t);
 }
-hone_status hone_broken_size(const hone_call *c, const hone_check *q, int axis, int64_t actual, int64_t want) {
+hone_status hone_broken_size(const hone_call *c, const hone_check *q, int axis, int64_t actual,
+                             int64_t want) {
     hone_text t = {0};
-    hone_text_put(&t, "dim %d of %s is %lld and must be %s%lld", axis, c->program->operand[q->operand].name, (long long)actual,
-                  q->tilde && want != 1 ? "1 or " : "", (long long)want);
+    hone_text_put(&t, "dim %d of %s is %lld and must be %s%lld", axis, c->program->operand[q->operand].name,
+                  (long long)actual, q->tilde && want != 1 ? "1 or " : "", (long long)want);
     hone_text_put(&t, " (%s): ", q->text);
     put_shapes(&t, c);
     return say(&t);

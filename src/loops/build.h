@@ -6,7 +6,8 @@
    build_stage.c  lines into stages; reductions hoisted; everything packed
    solve.c        parameters from a call
 
-   While building, an expression's type may be weak: a literal or an attribute that takes the type it meets. Weak types vanish before the end. */
+   While building, an expression's type may be weak: a literal or an attribute that takes the type it meets.
+   Weak types vanish before the end. */
 #ifndef HONE_LOOPS_BUILD_H
 #define HONE_LOOPS_BUILD_H
 #include <setjmp.h>
@@ -143,7 +144,8 @@ typedef struct {
     hone_vec(hone_stage) kept_stage;
 } hone_builder;
 
-void hone_build_fail(hone_builder *, int line, const char *format, ...) __attribute__((noreturn)) HONE_PRINTF(3, 4);
+void hone_build_fail(hone_builder *, int line, const char *format, ...) __attribute__((noreturn))
+HONE_PRINTF(3, 4);
 void hone_build_memory(hone_builder *) __attribute__((noreturn));
 void hone_build_later(hone_builder *) __attribute__((noreturn)); /* not known yet: ask again at bind */
 
@@ -159,22 +161,27 @@ hone_dtype hone_build_type(hone_builder *, const hone_operand *);
 
 /* build_expr.c */
 int32_t hone_build_expr(hone_builder *, const hone_tree *, const hone_env *, int member);
-int32_t hone_build_pure(hone_builder *, const hone_tree *, const hone_env *, int member); /* must be made of parameters; an i64 or a real */
-int32_t hone_build_dim(hone_builder *, const char *name, int member, int line);           /* expression of a dim */
-int32_t hone_build_param(hone_builder *, int32_t x, const char *name);                    /* → number of the parameter */
-int32_t hone_build_typed(hone_builder *, int32_t x, int type);                            /* converted to a strong type */
+/* must be made of parameters; an i64 or a real */
+int32_t hone_build_pure(hone_builder *, const hone_tree *, const hone_env *, int member);
+/* expression of a dim */
+int32_t hone_build_dim(hone_builder *, const char *name, int member, int line);
+int32_t hone_build_param(hone_builder *, int32_t x, const char *name); /* → number of the parameter */
+int32_t hone_build_typed(hone_builder *, int32_t x, int type);         /* converted to a strong type */
 int32_t hone_build_x(hone_builder *, hone_x, bool pure);
 int32_t hone_build_int(hone_builder *, int64_t);
 int32_t hone_build_fn(hone_builder *, hone_fn, int32_t a, int32_t b, int32_t c);
 int32_t hone_build_select(hone_builder *, int32_t c, int32_t a, int32_t b);
 int32_t hone_build_vector_at(hone_builder *, int vector, const hone_tree *at, const hone_env *, int member);
-int hone_build_subscripts(hone_builder *, hone_tree *const *arg, int n, const hone_env *, int want, int line, int32_t *out);
-bool hone_build_const(const hone_builder *, int32_t x, double *value);      /* a constant's value */
-int hone_build_spread(hone_builder *, const hone_tree *, const hone_env *); /* members an expression has; -1: no group in it */
+int hone_build_subscripts(hone_builder *, hone_tree *const *arg, int n, const hone_env *, int want, int line,
+                          int32_t *out);
+bool hone_build_const(const hone_builder *, int32_t x, double *value); /* a constant's value */
+/* members an expression has; -1: no group in it */
+int hone_build_spread(hone_builder *, const hone_tree *, const hone_env *);
 const hone_line *hone_build_short(const hone_builder *, const char *name, bool group);
 const hone_env *hone_build_lookup(const hone_env *, const char *name, bool group);
 int hone_build_vector(hone_builder *, const hone_tree *); /* number of a vector, -1: the tree is none */
-int hone_build_strings(const hone_builder *, const hone_tree *, const hone_env *, const char **out); /* 1: the tree is a known text */
+/* 1: the tree is a known text */
+int hone_build_strings(const hone_builder *, const hone_tree *, const hone_env *, const char **out);
 
 /* build_stage.c */
 int32_t hone_build_reduce(hone_builder *, const hone_tree *, const hone_env *, int member);

@@ -12,7 +12,8 @@ void hone_build_fail(hone_builder *b, int line, const char *format, ...) {
     va_start(v, format);
     vsnprintf(text, sizeof text, format, v);
     va_end(v);
-    b->status = line ? hone_fail(HONE_BAD_INPUT, "%s (row line %d)", text, line) : hone_fail(HONE_BAD_INPUT, "%s", text);
+    b->status = line ? hone_fail(HONE_BAD_INPUT, "%s (row line %d)", text, line)
+                     : hone_fail(HONE_BAD_INPUT, "%s", text);
     longjmp(b->fail, 1);
 }
 void hone_build_memory(hone_builder *b) {
@@ -38,7 +39,7 @@ const hone_attr *hone_build_attr_given(const hone_builder *b, const hone_attr_sp
     return hone_attr_find(b->call->attr, b->call->n_attr, s->name);
 }
 
-/* ---- types -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------------------------------------- */
 static bool is_half(hone_dtype t) { return t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16; }
 /* The dtype of variable `name` from the present inputs; false when two disagree. */
 static bool input_type(const hone_call *c, const char *name, hone_dtype *out, int *other) {
@@ -59,11 +60,13 @@ static bool input_type(const hone_call *c, const char *name, hone_dtype *out, in
 /* The same, and where no input tells, what its line says. */
 static bool var_type(const hone_call *c, const char *name, hone_dtype *out, int *other) {
     if (!input_type(c, name, out, other)) return false;
-    for (int k = 0; !*out && k < c->program->n_type; k++) { /* not given by an input: the only one allowed, or the default */
+    /* not given by an input: the only one allowed, or the default */
+    for (int k = 0; !*out && k < c->program->n_type; k++) {
         const hone_type_var *v = c->program->type + k;
         if (strcmp(v->name, name)) continue;
         if (v->allowed && !(v->allowed & (v->allowed - 1))) *out = (hone_dtype)__builtin_ctz(v->allowed);
-        else if (v->otherwise && !(*out = hone_dtype_named(v->otherwise, strlen(v->otherwise))) && strcmp(v->otherwise, name))
+        else if (v->otherwise && !(*out = hone_dtype_named(v->otherwise, strlen(v->otherwise))) &&
+                 strcmp(v->otherwise, name))
             return input_type(c, v->otherwise, out, other);
     }
     return true;
@@ -88,16 +91,17 @@ static hone_status check_types(const hone_call *c) {
         int other = k;
         if (!c->arg[k].present || !t) continue;
         if (o->of == HONE_OF_DTYPE && t != o->dtype)
-            return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, %s wants %s", o->name, hone_dtypes[t].name, p->name,
-                             hone_dtypes[o->dtype].name);
+            return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, %s wants %s", o->name, hone_dtypes[t].name,
+                             p->name, hone_dtypes[o->dtype].name);
         if (o->of != HONE_OF_VAR) continue;
         if (!var_type(c, o->type, &v, &other))
-            return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, but another input of the same type %s is %s", p->operand[other].name,
-                             hone_dtypes[c->arg[other].dtype].name, o->type, hone_dtypes[v].name);
+            return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, but another input of the same type %s is %s",
+                             p->operand[other].name, hone_dtypes[c->arg[other].dtype].name, o->type,
+                             hone_dtypes[v].name);
         for (int n = 0; n < p->n_type; n++)
             if (!strcmp(p->type[n].name, o->type) && !(p->type[n].allowed >> t & 1))
-                return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, which %s %d does not take", o->name, hone_dtypes[t].name, p->name,
-                                 p->since);
+                return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, which %s %d does not take", o->name,
+                                 hone_dtypes[t].name, p->name, p->since);
     }
     return HONE_OK;
 }
@@ -110,7 +114,8 @@ hone_status hone_call_dtypes(const hone_call *c, hone_dtype *out) {
         out[k] = HONE_DTYPE_NONE;
         if (o->of == HONE_OF_DTYPE) out[k] = o->dtype;
         if (o->of == HONE_OF_ATTR) out[k] = attr_type(c, o->type);
-        if (o->of == HONE_OF_VAR && !var_type(c, o->type, out + k, &other)) return hone_fail(HONE_BUG, "types of %s disagree", p->name);
+        if (o->of == HONE_OF_VAR && !var_type(c, o->type, out + k, &other))
+            return hone_fail(HONE_BUG, "types of %s disagree", p->name);
     }
     return HONE_OK;
 }
@@ -127,12 +132,15 @@ void hone_build_types(hone_builder *b) {
     for (int k = 0; k < b->p->n_in; k++) {
         const hone_arg *a = b->call->arg + k;
         if (!a->present) {
-            if (!b->p->operand[k].optional) hone_build_fail(b, 0, "input '%s' is missing; %s needs it", b->p->operand[k].name, b->p->name);
+            if (!b->p->operand[k].optional)
+                hone_build_fail(b, 0, "input '%s' is missing; %s needs it", b->p->operand[k].name,
+                                b->p->name);
             continue;
         }
         if (!a->dtype) hone_build_later(b);
         if (hone_dtypes[a->dtype].kind == HONE_KIND_COMPLEX)
-            hone_build_fail(b, 0, "input '%s' is %s: complex numbers are not supported", b->p->operand[k].name, hone_dtypes[a->dtype].name);
+            hone_build_fail(b, 0, "input '%s' is %s: complex numbers are not supported",
+                            b->p->operand[k].name, hone_dtypes[a->dtype].name);
         if (a->dtype == HONE_DTYPE_F64) b->weak_real = HONE_F64;
     }
     for (int k = 0; k < b->p->n_attr; k++)
@@ -140,7 +148,7 @@ void hone_build_types(hone_builder *b) {
             hone_build_fail(b, 0, "attribute '%s' is missing; %s needs it", b->p->attr[k].name, b->p->name);
 }
 
-/* ---- ranks -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ranks --------------------------------------------------------------------------------------------- */
 int hone_build_rank(hone_builder *b, const char *group) {
     for (int k = 0; k < b->ranks.n; k++)
         if (!strcmp(b->ranks.at[k].name, group)) return b->ranks.at[k].rank;
@@ -153,12 +161,15 @@ static void set_rank(hone_builder *b, const char *group, int rank, int line) {
         hone_broken_ranks(b->call, &t);
         snprintf(ranks, sizeof ranks, "%s", t.text ? t.text : "");
         hone_text_free(&t);
-        hone_build_fail(b, line, "%s: too %s for %s, %s.. would have %d", ranks, rank < 0 ? "few" : "many", b->p->name, group, rank);
+        hone_build_fail(b, line, "%s: too %s for %s, %s.. would have %d", ranks, rank < 0 ? "few" : "many",
+                        b->p->name, group, rank);
     }
     hone_group_rank g = {group, rank};
     if (!hone_push(&b->ranks, g)) hone_build_memory(b);
 }
-static bool is_group(const hone_entry *e) { return e->kind == HONE_DIM_PLAIN && e->expr->kind == HONE_T_NAME && e->expr->group; }
+static bool is_group(const hone_entry *e) {
+    return e->kind == HONE_DIM_PLAIN && e->expr->kind == HONE_T_NAME && e->expr->group;
+}
 static int vector_of(hone_builder *b, const char *name) {
     hone_tree t = {.kind = HONE_T_NAME, .name = name};
     int v = hone_build_vector(b, &t);
@@ -172,18 +183,21 @@ static int64_t axes_count(hone_builder *b, const char *at, int rank) {
     if (n) return n;
     return hone_attr_int(b->call->attr, b->call->n_attr, "noop_with_empty_axes", 0) ? 0 : rank;
 }
-static bool decided(hone_builder *b, const hone_tree *t, double *v) { /* false: depends on what is not known yet */
+/* false: depends on what is not known yet */
+static bool decided(hone_builder *b, const hone_tree *t, double *v) {
     jmp_buf save;
     memcpy(&save, &b->fail, sizeof save);
     int depth = b->depth;
     volatile bool known = false;
     if (!setjmp(b->fail)) known = hone_build_const(b, hone_build_expr(b, t, NULL, -1), v);
     memcpy(&b->fail, &save, sizeof save);
-    if (b->status == HONE_NO_MEMORY) hone_build_memory(b); /* not to be got over: what it interrupted may be half done */
+    /* not to be got over: what it interrupted may be half done */
+    if (b->status == HONE_NO_MEMORY) hone_build_memory(b);
     b->not_yet = false, b->status = HONE_OK, b->depth = depth;
     return known;
 }
-static bool holds(hone_builder *b, const hone_tree *cond, bool *known) { /* a condition, as far as it can be decided */
+/* a condition, as far as it can be decided */
+static bool holds(hone_builder *b, const hone_tree *cond, bool *known) {
     double v = 0;
     *known = decided(b, cond, &v);
     return *known && v != 0;
@@ -199,8 +213,8 @@ static bool activate(hone_builder *b, const hone_line *l) { /* true: all conditi
     }
     return all;
 }
-static int first_group(hone_builder *b, const hone_tree *t,
-                       int deep) { /* rank of the first group named in it; -1. A dim's line may name its own group */
+/* rank of the first group named in it; -1. A dim's line may name its own group */
+static int first_group(hone_builder *b, const hone_tree *t, int deep) {
     if (!t || deep > 8) return -1;
     if (t->kind == HONE_T_NAME && t->group) {
         int r = hone_build_rank(b, t->name);
@@ -229,17 +243,23 @@ static bool find_ranks(hone_builder *b) {
             double v = 0;
             if (!decided(b, l->expr, &v)) continue;
             bool open = false;
-            for (int o = 0; o < b->p->n_in && v < 0 && !open; o++) /* counts from the end of the operand that holds the group */
+            /* counts from the end of the operand that holds the group */
+            for (int o = 0; o < b->p->n_in && v < 0 && !open; o++)
                 for (int e = 0; e < b->p->operand[o].n_entry; e++) {
-                    if (!is_group(b->p->operand[o].entry + e) || strcmp(b->p->operand[o].entry[e].expr->name, l->name) ||
-                        !b->call->arg[o].present)
+                    if (!is_group(b->p->operand[o].entry + e) ||
+                        strcmp(b->p->operand[o].entry[e].expr->name, l->name) || !b->call->arg[o].present)
                         continue;
                     if (b->call->arg[o].rank < 0) open = true;
                     else v += b->call->arg[o].rank;
                     break;
                 }
             if (open) continue; /* the operand's rank is not known yet */
-            set_rank(b, l->name, v >= -1 && v <= HONE_MAX_RANK ? (int)v : v > 0 ? HONE_MAX_RANK + 1 : -1, l->line); /* hostile attributes */
+            /* hostile attributes */
+            set_rank(b, l->name,
+                     v >= -1 && v <= HONE_MAX_RANK ? (int)v
+                     : v > 0                       ? HONE_MAX_RANK + 1
+                                                   : -1,
+                     l->line);
         }
         if (l->kind == HONE_LINE_DIM && l->group && hone_build_rank(b, l->name) < 0) {
             int r = first_group(b, l->expr, 0);
@@ -258,9 +278,11 @@ static bool find_ranks(hone_builder *b) {
                 int r = hone_build_rank(b, n->expr->name);
                 if (n->at && r < 0) {
                     int64_t count = axes_count(b, n->at, a->rank);
-                    if (count >= 0 && count <= a->rank) set_rank(b, n->expr->name, r = (int)count, b->p->line);
+                    if (count >= 0 && count <= a->rank)
+                        set_rank(b, n->expr->name, r = (int)count, b->p->line);
                     else if (count > a->rank)
-                        hone_build_fail(b, 0, "'%s' names %lld axes of '%s', which has %d dims", n->at, (long long)count, o->name, a->rank);
+                        hone_build_fail(b, 0, "'%s' names %lld axes of '%s', which has %d dims", n->at,
+                                        (long long)count, o->name, a->rank);
                 }
                 if (r >= 0) left -= r;
                 else two = open >= 0, open = e;
@@ -272,7 +294,8 @@ static bool find_ranks(hone_builder *b) {
         if (left < 0) {
             const hone_attr *axis = hone_attr_find(b->call->attr, b->call->n_attr, "axis");
             if (axis && axis->kind == HONE_ATTR_INT)
-                hone_build_fail(b, 0, "axis %lld is outside of '%s', which has %d dims", (long long)axis->i[0], o->name, a->rank);
+                hone_build_fail(b, 0, "axis %lld is outside of '%s', which has %d dims",
+                                (long long)axis->i[0], o->name, a->rank);
             hone_build_fail(b, 0, "input '%s' has %d dims, too few for %s", o->name, a->rank, b->p->name);
         }
         set_rank(b, n->expr->name, left, b->p->line);
@@ -281,13 +304,16 @@ static bool find_ranks(hone_builder *b) {
     for (int k = 0; k < b->p->n_in; k++) /* broadcast groups: the longest of all that are given */
         for (int e = 0; e < b->p->operand[k].n_entry; e++) {
             const hone_entry *n = b->p->operand[k].entry + e;
-            if (!is_group(n) || !n->tilde || hone_build_rank(b, n->expr->name) >= 0 || has_rank_line(b, n->expr->name)) continue;
+            if (!is_group(n) || !n->tilde || hone_build_rank(b, n->expr->name) >= 0 ||
+                has_rank_line(b, n->expr->name))
+                continue;
             int most = 0;
             bool known = true;
             for (int o = 0; o < b->p->n_in; o++)
                 for (int f = 0; f < b->p->operand[o].n_entry; f++) {
                     const hone_entry *m = b->p->operand[o].entry + f;
-                    if (!is_group(m) || strcmp(m->expr->name, n->expr->name) || !b->call->arg[o].present) continue;
+                    if (!is_group(m) || strcmp(m->expr->name, n->expr->name) || !b->call->arg[o].present)
+                        continue;
                     int r = b->call->arg[o].rank - (b->p->operand[o].n_entry - 1);
                     if (b->call->arg[o].rank < 0) known = false;
                     if (r > most) most = r;
@@ -309,17 +335,22 @@ void hone_build_ranks(hone_builder *b) {
         if (!more && b->lines.n == lines) break;
         lines = b->lines.n;
     } while (true);
-    if (!all) { /* a condition that stays open: a content or rank that is not known yet, or a mistake in the row; say which */
+    /* a condition that stays open: a content or rank that is not known yet, or a mistake in the row; say
+       which */
+    if (!all) {
         for (const hone_line *l = b->p->lines; l; l = l->next)
             if (l->kind == HONE_LINE_WHEN) {
                 double v;
                 if (!hone_build_const(b, hone_build_expr(b, l->expr, NULL, -1), &v))
-                    hone_build_fail(b, l->line, "a condition of %s does not depend on attributes, types, presence and ranks alone",
-                                    b->p->name);
+                    hone_build_fail(
+                        b, l->line,
+                        "a condition of %s does not depend on attributes, types, presence and ranks alone",
+                        b->p->name);
             }
         hone_build_later(b);
     }
-    for (int k = 0; k < b->lines.n; k++) { /* a rule that ranks alone break: its own words, before what follows from it goes wrong */
+    /* a rule that ranks alone break: its own words, before what follows from it goes wrong */
+    for (int k = 0; k < b->lines.n; k++) {
         const hone_line *l = b->lines.at[k];
         bool known = true;
         if (l->kind == HONE_LINE_NEED && !holds(b, l->expr, &known) && known) {
@@ -329,7 +360,7 @@ void hone_build_ranks(hone_builder *b) {
     }
 }
 
-/* ---- slots -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- slots --------------------------------------------------------------------------------------------- */
 static int add_slot(hone_builder *b, hone_slots *s, hone_slot slot) {
     if (s->n == HONE_MAX_RANK) hone_build_fail(b, 0, "more than %d dims", HONE_MAX_RANK);
     s->slot[s->n] = slot;
@@ -350,9 +381,11 @@ static void slots_of(hone_builder *b, int k) {
                      .role = o->output ? HONE_ROLE_OUT : HONE_ROLE_IN,
                      .operand = k,
                      .dtype = o->output ? hone_build_type(b, o) : a->dtype};
-    if (!hone_dtype_valid(t.dtype)) hone_build_fail(b, 0, "the type of '%s' cannot be told, or there is none of that number", o->name);
+    if (!hone_dtype_valid(t.dtype))
+        hone_build_fail(b, 0, "the type of '%s' cannot be told, or there is none of that number", o->name);
     if (hone_dtypes[t.dtype].kind == HONE_KIND_COMPLEX)
-        hone_build_fail(b, 0, "'%s' is %s: complex numbers are not supported", o->name, hone_dtypes[t.dtype].name);
+        hone_build_fail(b, 0, "'%s' is %s: complex numbers are not supported", o->name,
+                        hone_dtypes[t.dtype].name);
     int rest = 0;
     const char *at_name = NULL;
     for (int e = 0; e < o->n_entry; e++)
@@ -384,8 +417,11 @@ static void slots_of(hone_builder *b, int k) {
         }
         if (n->at) at_members += members;
         for (int m = 0; m < members; m++) {
-            hone_slot slot = {
-                .tilde = n->tilde, .ones = n->kind == HONE_DIM_ONES, .free_dim = n->kind == HONE_DIM_FREE, .at = -1, .part0 = t.rank};
+            hone_slot slot = {.tilde = n->tilde,
+                              .ones = n->kind == HONE_DIM_ONES,
+                              .free_dim = n->kind == HONE_DIM_FREE,
+                              .at = -1,
+                              .part0 = t.rank};
             if (at >= 0) slot.at = at, slot.nth = n->at ? m : -1 - rest++;
             if (n->kind == HONE_DIM_PLAIN) {
                 slot.n_part = n->expr->kind == HONE_T_TUPLE ? n->expr->n_arg : 1;
@@ -394,7 +430,8 @@ static void slots_of(hone_builder *b, int k) {
             add_slot(b, s, slot);
         }
     }
-    if (o->output && !at_members) /* the named axes are gone (keepdims = 0): the rest stands in its own order */
+    /* the named axes are gone (keepdims = 0): the rest stands in its own order */
+    if (o->output && !at_members)
         for (int m = 0; m < s->n; m++) s->slot[m].at = -1;
     /* which actual axis each is; leading ~ dims may be missing */
     int missing = 0;
@@ -402,11 +439,15 @@ static void slots_of(hone_builder *b, int k) {
         if (a->rank < 0) hone_build_later(b);
         missing = s->n - a->rank;
         for (int m = 0; m < missing; m++)
-            if (!s->slot[m].tilde) hone_build_fail(b, 0, "input '%s' has %d dims; %s wants %d", o->name, a->rank, b->p->name, s->n);
+            if (!s->slot[m].tilde)
+                hone_build_fail(b, 0, "input '%s' has %d dims; %s wants %d", o->name, a->rank, b->p->name,
+                                s->n);
         if (missing < 0) {
             bool scalar = o->n_entry == 0;
             if (!scalar && s->n == 1 && s->slot[0].tilde) scalar = false;
-            if (!scalar) hone_build_fail(b, 0, "input '%s' has %d dims; %s wants %d", o->name, a->rank, b->p->name, s->n);
+            if (!scalar)
+                hone_build_fail(b, 0, "input '%s' has %d dims; %s wants %d", o->name, a->rank, b->p->name,
+                                s->n);
         }
     }
     for (int m = 0; m < s->n; m++) s->slot[m].axis = m < missing ? -1 : m - (missing > 0 ? missing : 0);
@@ -416,7 +457,8 @@ static void slots_of(hone_builder *b, int k) {
 /* For messages: "K", "G * C" */
 static const char *name_of_size(hone_builder *b, const hone_tree *t) {
     if (t->kind == HONE_T_NAME) return t->name;
-    if (t->kind != HONE_T_TUPLE || t->n_arg != 2 || t->arg[0]->kind != HONE_T_NAME || t->arg[1]->kind != HONE_T_NAME)
+    if (t->kind != HONE_T_TUPLE || t->n_arg != 2 || t->arg[0]->kind != HONE_T_NAME ||
+        t->arg[1]->kind != HONE_T_NAME)
         return "by the others";
     const char *text = hone_arena_text(b->arena, "%s * %s", t->arg[0]->name, t->arg[1]->name);
     if (!text) hone_build_memory(b);
@@ -430,7 +472,8 @@ static void size_of(hone_builder *b, int k, int e, int m, hone_slot *slot, int n
         const hone_tree *tree = n->expr && n->expr->kind == HONE_T_TUPLE ? n->expr->arg[q] : n->expr;
         int32_t x;
         if (n->kind == HONE_DIM_FREE)
-            x = hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_I64, .k.i64 = HONE_DIM_UNKNOWN}, true);
+            x = hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_I64, .k.i64 = HONE_DIM_UNKNOWN},
+                             true);
         else
             x = hone_build_typed(b, hone_build_pure(b, tree, NULL, m),
                                  HONE_I64); /* typed, so that an index over this dim has the same parameter */
@@ -465,7 +508,8 @@ void hone_build_slots(hone_builder *b) {
                 continue;
             }
             int members = is_group(en) ? hone_build_rank(b, en->expr->name) : 1;
-            for (int m = 0; m < members; m++, number++) size_of(b, k, e, is_group(en) ? m : -1, b->slots[k].slot + number, number);
+            for (int m = 0; m < members; m++, number++)
+                size_of(b, k, e, is_group(en) ? m : -1, b->slots[k].slot + number, number);
         }
     }
 }

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
-   build_expr: trees into typed expressions. Constants fold here, so conditions on attributes, types and presence decide themselves and the
-   arm not taken is never built. What is made of parameters only stays "pure" and is turned into one parameter where it meets the rest. */
+   build_expr: trees into typed expressions. Constants fold here, so conditions on attributes, types and
+   presence decide themselves and the arm not taken is never built. What is made of parameters only stays
+   "pure" and is turned into one parameter where it meets the rest. */
 #include <math.h>
 #include <string.h>
 
 #include "loops/build.h"
 
-/* ---- the pool ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the pool ------------------------------------------------------------------------------------------ */
 static uint32_t hash(const hone_x *x) {
-    uint64_t h = x->kind * 0x9e3779b97f4a7c15u ^ x->type * 0xff51afd7ed558ccdu ^ (uint64_t)(uint32_t)x->a << 17 ^
-                 (uint64_t)(uint32_t)x->b << 34 ^ (uint32_t)x->c ^ (uint64_t)x->fn << 50 ^ x->k.u64 * 0xc4ceb9fe1a85ec53u;
+    uint64_t h = x->kind * 0x9e3779b97f4a7c15u ^ x->type * 0xff51afd7ed558ccdu ^
+                 (uint64_t)(uint32_t)x->a << 17 ^ (uint64_t)(uint32_t)x->b << 34 ^ (uint32_t)x->c ^
+                 (uint64_t)x->fn << 50 ^ x->k.u64 * 0xc4ceb9fe1a85ec53u;
     return (uint32_t)(h ^ h >> 29);
 }
 static bool equal(const hone_builder *b, const hone_x *p, const hone_x *q) {
-    if (p->kind != q->kind || p->type != q->type || p->flat != q->flat || p->fn != q->fn || p->a != q->a || p->c != q->c ||
-        p->k.u64 != q->k.u64)
+    if (p->kind != q->kind || p->type != q->type || p->flat != q->flat || p->fn != q->fn || p->a != q->a ||
+        p->c != q->c || p->k.u64 != q->k.u64)
         return false;
     if (p->kind != HONE_X_LOAD) return p->b == q->b;
     int n = p->flat ? 1 : b->tensor.at[p->a].rank;
@@ -36,12 +38,14 @@ int32_t hone_build_x(hone_builder *b, hone_x x, bool pure) {
         while (b->table.n < size)
             if (!hone_push(&b->table, -1)) hone_build_memory(b);
         for (int k = 0; k < b->x.n; k++) {
-            uint32_t h = (b->x.at[k].kind == HONE_X_LOAD ? hash_load(b, b->x.at + k) : hash(b->x.at + k)) & (uint32_t)(size - 1);
+            uint32_t h = (b->x.at[k].kind == HONE_X_LOAD ? hash_load(b, b->x.at + k) : hash(b->x.at + k)) &
+                         (uint32_t)(size - 1);
             while (b->table.at[h] >= 0) h = (h + 1) & (uint32_t)(size - 1);
             b->table.at[h] = k;
         }
     }
-    uint32_t mask = (uint32_t)b->table.n - 1, h = (x.kind == HONE_X_LOAD ? hash_load(b, &x) : hash(&x)) & mask;
+    uint32_t mask = (uint32_t)b->table.n - 1,
+             h = (x.kind == HONE_X_LOAD ? hash_load(b, &x) : hash(&x)) & mask;
     for (; b->table.at[h] >= 0; h = (h + 1) & mask)
         if (equal(b, b->x.at + b->table.at[h], &x)) return b->table.at[h];
     if (b->x.n > 100000) hone_build_fail(b, 0, "%s grows too large", b->p->name);
@@ -52,12 +56,17 @@ int32_t hone_build_x(hone_builder *b, hone_x x, bool pure) {
 static int32_t make_const(hone_builder *b, int type, hone_scalar k) {
     return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = (uint8_t)type, .k = k}, true);
 }
-int32_t hone_build_int(hone_builder *b, int64_t v) { return make_const(b, HONE_WEAK_INT, (hone_scalar){.i64 = v}); }
-static int32_t real(hone_builder *b, double v) { return make_const(b, HONE_WEAK_REAL, (hone_scalar){.f64 = v}); }
+int32_t hone_build_int(hone_builder *b, int64_t v) {
+    return make_const(b, HONE_WEAK_INT, (hone_scalar){.i64 = v});
+}
+static int32_t real(hone_builder *b, double v) {
+    return make_const(b, HONE_WEAK_REAL, (hone_scalar){.f64 = v});
+}
 static int32_t truth(hone_builder *b, bool v) { return make_const(b, HONE_I32, (hone_scalar){.u64 = v}); }
 static int type_of(const hone_builder *b, int32_t x) { return b->x.at[x].type; }
 static bool is_real(int t) { return t == HONE_F32 || t == HONE_F64 || t == HONE_WEAK_REAL; }
-static int ctype(int t) { return t == HONE_WEAK_INT ? HONE_I64 : t == HONE_WEAK_REAL ? HONE_F64 : t; } /* what folding computes in */
+/* what folding computes in */
+static int ctype(int t) { return t == HONE_WEAK_INT ? HONE_I64 : t == HONE_WEAK_REAL ? HONE_F64 : t; }
 
 bool hone_build_const(const hone_builder *b, int32_t x, double *value) {
     const hone_x *e = b->x.at + x;
@@ -84,13 +93,18 @@ static int32_t settle(hone_builder *b, int32_t x) {
     if (!b->pure.at[x] || e->kind == HONE_X_CONST || e->kind == HONE_X_PARAM) return x;
     int type = e->type;
     int32_t p = hone_build_param(b, x, "");
-    int32_t y = hone_build_x(
-        b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(type == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64), .a = p}, true);
+    int32_t y = hone_build_x(b,
+                             (hone_x){.kind = HONE_X_PARAM,
+                                      .type = (uint8_t)(type == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64),
+                                      .a = p},
+                             true);
     return type == HONE_I32 ? hone_build_typed(b, y, HONE_I32) : y;
 }
-static bool pure_type(int t) { return t == HONE_I64 || t == HONE_I32 || t == HONE_WEAK_INT || t == HONE_WEAK_REAL; }
+static bool pure_type(int t) {
+    return t == HONE_I64 || t == HONE_I32 || t == HONE_WEAK_INT || t == HONE_WEAK_REAL;
+}
 
-/* ---- types -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------------------------------------- */
 static int meet(int p, int q) {
     if (p == HONE_F64 || q == HONE_F64) return HONE_F64;
     if (p == HONE_F32 || q == HONE_F32) return HONE_F32;
@@ -105,7 +119,8 @@ int32_t hone_build_typed(hone_builder *b, int32_t x, int type) {
     if (e.type == type) return x;
     if (e.kind == HONE_X_CONST) {
         hone_scalar k = hone_ctype_cast((hone_ctype)ctype(type), (hone_ctype)ctype(e.type), e.k);
-        if (ctype(type) == HONE_I32 || ctype(type) == HONE_F32) { /* unused upper half: keep it clean for hashing */
+        /* unused upper half: keep it clean for hashing */
+        if (ctype(type) == HONE_I32 || ctype(type) == HONE_F32) {
             hone_scalar clean = {.u64 = 0};
             if (ctype(type) == HONE_I32) clean.i32 = k.i32;
             else clean.f32 = k.f32;
@@ -113,25 +128,31 @@ int32_t hone_build_typed(hone_builder *b, int32_t x, int type) {
         }
         return make_const(b, type, k);
     }
-    if (e.type == HONE_WEAK_REAL &&
-        !(b->pure.at[x] && (type == HONE_I64 || type == HONE_WEAK_INT))) { /* the whole weak tree takes the type */
+    /* the whole weak tree takes the type */
+    if (e.type == HONE_WEAK_REAL && !(b->pure.at[x] && (type == HONE_I64 || type == HONE_WEAK_INT))) {
         if (b->pure.at[x] && e.kind != HONE_X_PARAM) x = settle(b, x), e = b->x.at[x];
         switch (e.kind) {
         case HONE_X_FN: {
             int32_t p = hone_build_typed(b, e.a, type), q = e.b >= 0 ? hone_build_typed(b, e.b, type) : -1,
                     r = e.c >= 0 ? hone_build_typed(b, e.c, type) : -1;
-            return hone_build_x(b, (hone_x){.kind = HONE_X_FN, .type = (uint8_t)type, .fn = e.fn, .a = p, .b = q, .c = r}, false);
+            return hone_build_x(
+                b, (hone_x){.kind = HONE_X_FN, .type = (uint8_t)type, .fn = e.fn, .a = p, .b = q, .c = r},
+                false);
         }
         case HONE_X_SELECT: {
             int32_t p = hone_build_typed(b, e.b, type), q = hone_build_typed(b, e.c, type);
-            return hone_build_x(b, (hone_x){.kind = HONE_X_SELECT, .type = (uint8_t)type, .a = e.a, .b = p, .c = q}, false);
+            return hone_build_x(
+                b, (hone_x){.kind = HONE_X_SELECT, .type = (uint8_t)type, .a = e.a, .b = p, .c = q}, false);
         }
         case HONE_X_CAST: return hone_build_typed(b, e.a, type);
         case HONE_X_PARAM: {
             int32_t p = hone_build_x(b, (hone_x){.kind = HONE_X_PARAM, .type = HONE_F64, .a = e.a}, false);
             return type == HONE_F64
                        ? p
-                       : hone_build_x(b, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)type, .a = p, .b = -1, .c = -1}, false);
+                       : hone_build_x(
+                             b,
+                             (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)type, .a = p, .b = -1, .c = -1},
+                             false);
         }
         default: hone_build_fail(b, 0, "a weak number of an unexpected kind");
         }
@@ -139,7 +160,8 @@ int32_t hone_build_typed(hone_builder *b, int32_t x, int type) {
     bool pure = b->pure.at[x] && pure_type(type);
     if (!pure) x = settle(b, x);
     if (b->x.at[x].type == type) return x;
-    return hone_build_x(b, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)type, .a = x, .b = -1, .c = -1}, pure);
+    return hone_build_x(b, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)type, .a = x, .b = -1, .c = -1},
+                        pure);
 }
 static int32_t as_truth(hone_builder *b, int32_t x) {
     int t = type_of(b, x);
@@ -165,18 +187,21 @@ int32_t hone_build_fn(hone_builder *b, hone_fn fn, int32_t a0, int32_t a1, int32
         t = type_of(b, a[0]);
         for (int k = 1; k < n; k++) t = meet(t, type_of(b, a[k]));
         if (row->types == 'F' && !is_real(t)) {
-            if (fn == HONE_FN_floor || fn == HONE_FN_ceil || fn == HONE_FN_round || fn == HONE_FN_trunc) return a[0];
+            if (fn == HONE_FN_floor || fn == HONE_FN_ceil || fn == HONE_FN_round || fn == HONE_FN_trunc)
+                return a[0];
             t = HONE_WEAK_REAL;
         }
         if (row->types == 'I' && is_real(t)) hone_build_fail(b, 0, "%s needs integers", row->name);
-        if (t == HONE_WEAK_REAL) { /* integers become weak reals: a cast that a strong type later goes through */
+        /* integers become weak reals: a cast that a strong type later goes through */
+        if (t == HONE_WEAK_REAL) {
             for (int k = 0; k < n; k++)
                 if (!is_real(type_of(b, a[k]))) a[k] = hone_build_typed(b, a[k], HONE_WEAK_REAL);
         } else
             for (int k = 0; k < n; k++) a[k] = hone_build_typed(b, a[k], t);
     }
     int result = row->result == 'B' ? HONE_I32 : row->result == 'F' ? HONE_F32 : t;
-    if (row->result == 'B' && t == HONE_WEAK_REAL) { /* a comparison needs a strong type, unless it folds or is a parameter's */
+    /* a comparison needs a strong type, unless it folds or is a parameter's */
+    if (row->result == 'B' && t == HONE_WEAK_REAL) {
         bool all = true;
         for (int k = 0; k < n; k++) all &= b->pure.at[a[k]];
         if (!all) {
@@ -199,21 +224,27 @@ int32_t hone_build_fn(hone_builder *b, hone_fn fn, int32_t a0, int32_t a1, int32
     if (!is_real(t) && row->types != 'L') { /* what keeps subscripts readable: x*1, x+0, x*0 */
         bool c0 = const_int(b, a[0], &k0), c1 = n > 1 && const_int(b, a[1], &k1);
         if (fn == HONE_FN_mul && ((c0 && k0 == 1) || (c1 && k1 == 1))) return c0 && k0 == 1 ? a[1] : a[0];
-        if (fn == HONE_FN_mul && ((c0 && k0 == 0) || (c1 && k1 == 0))) return hone_build_typed(b, hone_build_int(b, 0), t);
+        if (fn == HONE_FN_mul && ((c0 && k0 == 0) || (c1 && k1 == 0)))
+            return hone_build_typed(b, hone_build_int(b, 0), t);
         if (fn == HONE_FN_add && ((c0 && k0 == 0) || (c1 && k1 == 0))) return c0 && k0 == 0 ? a[1] : a[0];
         if (fn == HONE_FN_sub && c1 && k1 == 0) return a[0];
         if ((fn == HONE_FN_div || fn == HONE_FN_quot) && c1 && k1 == 1) return a[0];
-        if ((fn == HONE_FN_mod || fn == HONE_FN_rem) && c1 && k1 == 1) return hone_build_typed(b, hone_build_int(b, 0), t);
+        if ((fn == HONE_FN_mod || fn == HONE_FN_rem) && c1 && k1 == 1)
+            return hone_build_typed(b, hone_build_int(b, 0), t);
     }
     double one;
     for (int k = 0; k < 2 && fn == HONE_FN_mul && is_real(t); k++) /* exact, NaN included */
         if (hone_build_const(b, a[k], &one) && one == 1.0) return a[1 - k];
     if (!pure)
         for (int k = 0; k < n; k++) a[k] = settle(b, a[k]);
-    return hone_build_x(
-        b,
-        (hone_x){.kind = HONE_X_FN, .type = (uint8_t)result, .fn = (uint16_t)fn, .a = a[0], .b = n > 1 ? a[1] : -1, .c = n > 2 ? a[2] : -1},
-        pure);
+    return hone_build_x(b,
+                        (hone_x){.kind = HONE_X_FN,
+                                 .type = (uint8_t)result,
+                                 .fn = (uint16_t)fn,
+                                 .a = a[0],
+                                 .b = n > 1 ? a[1] : -1,
+                                 .c = n > 2 ? a[2] : -1},
+                        pure);
 }
 int32_t hone_build_select(hone_builder *b, int32_t c, int32_t p, int32_t q) {
     double v;
@@ -228,7 +259,7 @@ int32_t hone_build_select(hone_builder *b, int32_t c, int32_t p, int32_t q) {
     return hone_build_x(b, (hone_x){.kind = HONE_X_SELECT, .type = (uint8_t)t, .a = c, .b = p, .c = q}, pure);
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 const hone_env *hone_build_lookup(const hone_env *e, const char *name, bool group) {
     for (; e; e = e->up)
         if (e->group == group && !strcmp(e->name, name)) return e;
@@ -237,7 +268,9 @@ const hone_env *hone_build_lookup(const hone_env *e, const char *name, bool grou
 const hone_line *hone_build_short(const hone_builder *b, const char *name, bool group) {
     for (int k = b->lines.n - 1; k >= 0; k--) {
         const hone_line *l = b->lines.at[k];
-        if ((l->kind == HONE_LINE_SHORT || l->kind == HONE_LINE_DIM) && l->group == group && !strcmp(l->name, name)) return l;
+        if ((l->kind == HONE_LINE_SHORT || l->kind == HONE_LINE_DIM) && l->group == group &&
+            !strcmp(l->name, name))
+            return l;
     }
     return NULL;
 }
@@ -248,7 +281,8 @@ int hone_build_strings(const hone_builder *b, const hone_tree *t, const hone_env
     }
     const hone_env *f = t->kind == HONE_T_NAME ? hone_build_lookup(e, t->name, t->group) : NULL;
     if (f) return f->tree ? hone_build_strings(b, f->tree, f->where, out) : 0;
-    const hone_attr_spec *s = (t->kind == HONE_T_NAME || t->kind == HONE_T_LOAD) && !t->group ? hone_build_attr(b, t->name) : NULL;
+    const hone_attr_spec *s =
+        (t->kind == HONE_T_NAME || t->kind == HONE_T_LOAD) && !t->group ? hone_build_attr(b, t->name) : NULL;
     if (!s) return 0;
     const hone_attr *a = hone_build_attr_given(b, s);
     if (t->kind == HONE_T_NAME && s->kind == HONE_ATTR_STRING) {
@@ -277,8 +311,9 @@ int hone_build_vector(hone_builder *b, const hone_tree *t) {
     if (t->kind == HONE_T_NAME) {
         const hone_attr_spec *s = hone_build_attr(b, t->name);
         if (s && (s->kind == HONE_ATTR_INTS || s->kind == HONE_ATTR_FLOATS || s->kind == HONE_ATTR_STRINGS)) {
-            v.kind = HONE_VECTOR_ATTR, v.attr = hone_build_attr_given(b, s), v.flag = s->kind == HONE_ATTR_INTS && s->s,
-            v.real = s->kind == HONE_ATTR_FLOATS, v.fallback_i = s->i, v.fallback_f = s->f;
+            v.kind = HONE_VECTOR_ATTR, v.attr = hone_build_attr_given(b, s),
+            v.flag = s->kind == HONE_ATTR_INTS && s->s, v.real = s->kind == HONE_ATTR_FLOATS,
+            v.fallback_i = s->i, v.fallback_f = s->f;
             if (v.flag && v.attr && !v.attr->n) v.attr = NULL; /* an empty order is none */
             return add_vector(b, v);
         }
@@ -287,10 +322,12 @@ int hone_build_vector(hone_builder *b, const hone_tree *t) {
             hone_dtype d = b->call->arg[o].dtype;
             v.kind = HONE_VECTOR_CONTENT, v.operand = o;
             v.real = d ? hone_dtypes[d].kind == HONE_KIND_FLOAT
-                       : b->p->operand[o].of == HONE_OF_DTYPE && hone_dtypes[b->p->operand[o].dtype].kind == HONE_KIND_FLOAT;
+                       : b->p->operand[o].of == HONE_OF_DTYPE &&
+                             hone_dtypes[b->p->operand[o].dtype].kind == HONE_KIND_FLOAT;
             if (b->p->operand[o].otherwise && b->p->operand[o].otherwise->kind == HONE_T_NUMBER) {
                 const hone_tree *n = b->p->operand[o].otherwise;
-                v.fallback_i = n->real ? hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = n->k.f}).i64 : n->k.i,
+                v.fallback_i =
+                    n->real ? hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = n->k.f}).i64 : n->k.i,
                 v.fallback_f = n->real ? n->k.f : (double)n->k.i;
             }
             return add_vector(b, v);
@@ -309,11 +346,13 @@ int hone_build_vector(hone_builder *b, const hone_tree *t) {
                  {"broadcast", HONE_VECTOR_BROADCAST, 2}};
     for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
         if (strcmp(t->name, calls[k].name)) continue;
-        if (t->n_arg != calls[k].args) hone_build_fail(b, t->line, "%s takes %d arguments", t->name, calls[k].args);
+        if (t->n_arg != calls[k].args)
+            hone_build_fail(b, t->line, "%s takes %d arguments", t->name, calls[k].args);
         v.kind = calls[k].kind;
         if (v.kind == HONE_VECTOR_DIMS) {
             v.operand = t->arg[0]->kind == HONE_T_NAME ? hone_build_operand(b, t->arg[0]->name) : -1;
-            if (v.operand < 0 || v.operand >= b->p->n_in) hone_build_fail(b, t->line, "dims() is of an input");
+            if (v.operand < 0 || v.operand >= b->p->n_in)
+                hone_build_fail(b, t->line, "dims() is of an input");
         } else {
             v.arg0 = hone_build_vector(b, t->arg[0]), v.arg1 = hone_build_vector(b, t->arg[1]);
             if (v.arg0 < 0 || v.arg1 < 0) hone_build_fail(b, t->line, "%s takes vectors", t->name);
@@ -333,7 +372,8 @@ int32_t hone_build_vector_at(hone_builder *b, int v, const hone_tree *at, const 
     const hone_vector *w = b->vector.at + v;
     int64_t k;
     bool fixed = const_int(b, x, &k);
-    if ((w->kind == HONE_VECTOR_ATTR || !b->slots) && fixed) { /* attributes are constants; while ranks are sought, numbers are needed */
+    /* attributes are constants; while ranks are sought, numbers are needed */
+    if ((w->kind == HONE_VECTOR_ATTR || !b->slots) && fixed) {
         hone_number n = hone_vector_at(b->vector.at, v, b->call, k);
         if (!n.real && !hone_dim_is_number(n.i)) hone_build_later(b);
         return n.real ? real(b, n.f) : hone_build_int(b, n.i);
@@ -347,7 +387,7 @@ int32_t hone_build_vector_at(hone_builder *b, int v, const hone_tree *at, const 
                         true);
 }
 
-/* ---- dims --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- dims ---------------------------------------------------------------------------------------------- */
 static bool names_dim(const hone_tree *t, const char *name, bool group) {
     if (!t) return false;
     if (t->kind == HONE_T_NAME) return t->group == group && !strcmp(t->name, name);
@@ -356,7 +396,8 @@ static bool names_dim(const hone_tree *t, const char *name, bool group) {
     return false;
 }
 /* Solves `t = value` for the dim; t names it exactly once, in products and sums. */
-static int32_t invert(hone_builder *b, const hone_tree *t, int32_t value, const char *name, bool group, int member) {
+static int32_t invert(hone_builder *b, const hone_tree *t, int32_t value, const char *name, bool group,
+                      int member) {
     if (t->kind == HONE_T_NAME) return value;
     int n = t->n_arg, at = -1;
     for (int k = 0; k < n; k++)
@@ -364,25 +405,30 @@ static int32_t invert(hone_builder *b, const hone_tree *t, int32_t value, const 
     if (t->kind == HONE_T_TUPLE) {
         for (int k = 0; k < n; k++)
             if (k != at)
-                value = hone_build_x(b,
-                                     (hone_x){.kind = HONE_XS_EXACT,
-                                              .type = HONE_I64,
-                                              .a = value,
-                                              .b = hone_build_typed(b, hone_build_pure(b, t->arg[k], NULL, member), HONE_I64),
-                                              .c = -1},
-                                     true);
+                value = hone_build_x(
+                    b,
+                    (hone_x){.kind = HONE_XS_EXACT,
+                             .type = HONE_I64,
+                             .a = value,
+                             .b = hone_build_typed(b, hone_build_pure(b, t->arg[k], NULL, member), HONE_I64),
+                             .c = -1},
+                    true);
         return invert(b, t->arg[at], value, name, group, member);
     }
     if (t->kind != HONE_T_BINARY || n != 2) return -1;
     int32_t other = hone_build_typed(b, hone_build_pure(b, t->arg[1 - at], NULL, member), HONE_I64);
-    if (*t->name == '*') value = hone_build_x(b, (hone_x){.kind = HONE_XS_EXACT, .type = HONE_I64, .a = value, .b = other, .c = -1}, true);
+    if (*t->name == '*')
+        value = hone_build_x(
+            b, (hone_x){.kind = HONE_XS_EXACT, .type = HONE_I64, .a = value, .b = other, .c = -1}, true);
     else if (*t->name == '+') value = hone_build_fn(b, HONE_FN_sub, value, other, -1);
     else if (*t->name == '-')
-        value = at == 0 ? hone_build_fn(b, HONE_FN_add, value, other, -1) : hone_build_fn(b, HONE_FN_sub, other, value, -1);
+        value = at == 0 ? hone_build_fn(b, HONE_FN_add, value, other, -1)
+                        : hone_build_fn(b, HONE_FN_sub, other, value, -1);
     else return -1;
     return invert(b, t->arg[at], value, name, group, member);
 }
-/* While ranks are sought there are no slots yet: a plain dim before or after all groups can be read all the same. */
+/* While ranks are sought there are no slots yet: a plain dim before or after all groups can be read all the
+   same. */
 static int32_t peek(hone_builder *b, const char *name) {
     for (int k = 0; k < b->p->n_in; k++) {
         const hone_operand *o = b->p->operand + k;
@@ -390,7 +436,8 @@ static int32_t peek(hone_builder *b, const char *name) {
         if (!a->present || a->rank < 0) continue;
         for (int e = 0; e < o->n_entry; e++) {
             const hone_tree *t = o->entry[e].expr;
-            if (!t || t->kind != HONE_T_NAME || t->group || strcmp(t->name, name) || o->entry[e].tilde) continue;
+            if (!t || t->kind != HONE_T_NAME || t->group || strcmp(t->name, name) || o->entry[e].tilde)
+                continue;
             int before = 0, after = 0;
             for (int f = 0; f < o->n_entry; f++) {
                 const hone_tree *u = o->entry[f].expr;
@@ -420,7 +467,8 @@ static int slot_number(hone_builder *b, int operand, int entry, int member) {
             at++;
             continue;
         }
-        at += n->expr && n->expr->kind == HONE_T_NAME && n->expr->group ? hone_build_rank(b, n->expr->name) : 1;
+        at +=
+            n->expr && n->expr->kind == HONE_T_NAME && n->expr->group ? hone_build_rank(b, n->expr->name) : 1;
     }
     at += member > 0 ? member : 0;
     const hone_entry *n = o->entry + entry;
@@ -430,7 +478,8 @@ static int slot_number(hone_builder *b, int operand, int entry, int member) {
     return at;
 }
 static int32_t slot_x(hone_builder *b, int operand, int slot) {
-    return hone_build_x(b, (hone_x){.kind = HONE_XS_SLOT, .type = HONE_I64, .a = operand, .b = slot, .c = -1}, true);
+    return hone_build_x(b, (hone_x){.kind = HONE_XS_SLOT, .type = HONE_I64, .a = operand, .b = slot, .c = -1},
+                        true);
 }
 static int32_t find_dim(hone_builder *b, const char *name, int member, int line) {
     bool group = member >= 0;
@@ -468,13 +517,16 @@ static int32_t find_dim(hone_builder *b, const char *name, int member, int line)
             }
     int room = 0, n_pair = 0;
     for (int k = 0; k < b->p->n_in; k++) room += b->p->operand[k].n_entry;
-    int32_t *pairs = HONE_NEW_N(b->arena, int32_t, 2 * room + 1); /* in the arena: what follows may jump out of here */
+    /* in the arena: what follows may jump out of here */
+    int32_t *pairs = HONE_NEW_N(b->arena, int32_t, 2 * room + 1);
     if (!pairs) hone_build_memory(b);
     bool inside = false;
     for (int k = 0; k < b->p->n_in; k++)
         for (int e = 0; e < b->p->operand[k].n_entry; e++) {
             const hone_entry *n = b->p->operand[k].entry + e;
-            if (n->kind != HONE_DIM_PLAIN || !n->tilde || !names_dim(n->expr, name, group) || !b->call->arg[k].present) continue;
+            if (n->kind != HONE_DIM_PLAIN || !n->tilde || !names_dim(n->expr, name, group) ||
+                !b->call->arg[k].present)
+                continue;
             if (n->expr->kind != HONE_T_NAME) {
                 inside = true;
                 continue;
@@ -485,18 +537,23 @@ static int32_t find_dim(hone_builder *b, const char *name, int member, int line)
         }
     if (n_pair || (!absent_only && !inside)) {
         int32_t list = n_pair ? hone_build_push(b, pairs, n_pair) : 0, n = n_pair / 2;
-        return hone_build_x(b, (hone_x){.kind = HONE_XS_WIDEST, .type = HONE_I64, .a = list, .b = n, .c = -1}, true);
+        return hone_build_x(b, (hone_x){.kind = HONE_XS_WIDEST, .type = HONE_I64, .a = list, .b = n, .c = -1},
+                            true);
     }
     if (inside) /* ~(G, M): the size of a broadcast tuple, where nothing else gives it */
         for (int k = 0; k < b->p->n_in; k++)
             for (int e = 0; e < b->p->operand[k].n_entry; e++) {
                 const hone_entry *n = b->p->operand[k].entry + e;
-                if (n->kind != HONE_DIM_PLAIN || !n->tilde || !names_dim(n->expr, name, group) || !b->call->arg[k].present) continue;
-                int32_t x = invert(b, n->expr, slot_x(b, k, slot_number(b, k, e, member)), name, group, member);
+                if (n->kind != HONE_DIM_PLAIN || !n->tilde || !names_dim(n->expr, name, group) ||
+                    !b->call->arg[k].present)
+                    continue;
+                int32_t x =
+                    invert(b, n->expr, slot_x(b, k, slot_number(b, k, e, member)), name, group, member);
                 if (x >= 0) return x;
             }
     if (seen && absent_only) return hone_build_int(b, 0);
-    hone_build_fail(b, line, "dim '%s%s' is not given by the inputs of %s and not defined", name, group ? ".." : "", b->p->name);
+    hone_build_fail(b, line, "dim '%s%s' is not given by the inputs of %s and not defined", name,
+                    group ? ".." : "", b->p->name);
 }
 int32_t hone_build_dim(hone_builder *b, const char *name, int member, int line) {
     for (int k = 0; k < b->dims.n; k++)
@@ -522,6 +579,7 @@ int32_t hone_build_dim(hone_builder *b, const char *name, int member, int line) 
 }
 int32_t hone_build_pure(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     int32_t x = hone_build_expr(b, t, e, member);
-    if (!b->pure.at[x]) hone_build_fail(b, t->line, "this must follow from dims, attributes and contents alone");
+    if (!b->pure.at[x])
+        hone_build_fail(b, t->line, "this must follow from dims, attributes and contents alone");
     return x;
 }

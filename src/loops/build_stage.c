@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   build_stage: lines into stages. Every reduction becomes a stage of its own over just the indices its body uses; stages nobody reads fall away; the
-   rest is packed into the instance. */
+   build_stage: lines into stages. Every reduction becomes a stage of its own over just the indices its body
+   uses; stages nobody reads fall away; the rest is packed into the instance. */
 #include <ctype.h>
 #include <string.h>
 
@@ -28,10 +28,11 @@ static int32_t index_x(hone_builder *b, int32_t i) {
 static int32_t visible(hone_builder *b, int32_t x) { /* a pure value, seen by an executor */
     if (!b->pure.at[x] || b->x.at[x].kind == HONE_X_CONST || b->x.at[x].kind == HONE_X_PARAM) return x;
     int t = b->x.at[x].type;
-    int32_t p = hone_build_x(
-        b,
-        (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(t == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64), .a = hone_build_param(b, x, "")},
-        true);
+    int32_t p = hone_build_x(b,
+                             (hone_x){.kind = HONE_X_PARAM,
+                                      .type = (uint8_t)(t == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64),
+                                      .a = hone_build_param(b, x, "")},
+                             true);
     return t == HONE_I32 ? hone_build_typed(b, p, HONE_I32) : p;
 }
 static int32_t final(hone_builder *b, int32_t x, int type) { /* type -1: its own */
@@ -39,13 +40,14 @@ static int32_t final(hone_builder *b, int32_t x, int type) { /* type -1: its own
     int own = b->x.at[x].type;
     if (own == HONE_WEAK_INT || own == HONE_WEAK_REAL) {
         if (type < 0) type = own == HONE_WEAK_INT ? HONE_I64 : b->weak_real;
-        if (own == HONE_WEAK_REAL && type != HONE_F32 && type != HONE_F64) x = hone_build_typed(b, x, b->weak_real);
+        if (own == HONE_WEAK_REAL && type != HONE_F32 && type != HONE_F64)
+            x = hone_build_typed(b, x, b->weak_real);
         x = hone_build_typed(b, x, type);
     }
     return x;
 }
 
-/* ---- indices ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- indices ------------------------------------------------------------------------------------------- */
 static int32_t upper_dim(hone_builder *b, const char *name, int member, int line) {
     char *up = hone_arena_textn(b->arena, name, strlen(name)); /* may become a parameter's name */
     if (!up) hone_build_memory(b);
@@ -70,8 +72,10 @@ static hone_env *frame(hone_builder *b, const hone_env *up, const char *name, bo
     *e = (hone_env){.up = up, .name = name, .group = group, .index = ids, .n = n};
     return e;
 }
-/* A new index (or group of them) named by tree t; `entry`: the dim of an output where it stands alone, or NULL. */
-static const hone_env *bind_index(hone_builder *b, const hone_tree *t, const hone_env *e, const hone_tree *entry) {
+/* A new index (or group of them) named by tree t; `entry`: the dim of an output where it stands alone, or
+   NULL. */
+static const hone_env *bind_index(hone_builder *b, const hone_tree *t, const hone_env *e,
+                                  const hone_tree *entry) {
     int n = 1;
     if (t->group) {
         n = -1;
@@ -86,7 +90,8 @@ static const hone_env *bind_index(hone_builder *b, const hone_tree *t, const hon
         int member = t->group ? m : -1;
         int32_t extent;
         if (t->kind == HONE_T_INDEX && t->body) {
-            const hone_tree *ex = t->other ? t->other : t->body; /* with a cap, the cap; the guard is the body's */
+            /* with a cap, the cap; the guard is the body's */
+            const hone_tree *ex = t->other ? t->other : t->body;
             int r = hone_build_spread(b, ex, e);
             extent = hone_build_pure(b, ex, t->other ? NULL : e, r >= 0 ? m : -1);
         } else if (entry) {
@@ -100,7 +105,8 @@ static const hone_env *bind_index(hone_builder *b, const hone_tree *t, const hon
 static bool is_index_name(hone_builder *b, const hone_tree *t) { /* a name that nothing else defines */
     if (t->kind == HONE_T_INDEX) return true;
     if (t->kind != HONE_T_NAME || isupper((unsigned char)*t->name)) return false;
-    return !hone_build_short(b, t->name, t->group) && !hone_build_attr(b, t->name) && (t->group || hone_build_operand(b, t->name) < 0);
+    return !hone_build_short(b, t->name, t->group) && !hone_build_attr(b, t->name) &&
+           (t->group || hone_build_operand(b, t->name) < 0);
 }
 /* Indices that an expression in a target's subscript uses and nobody has bound: ScatterND's i.. */
 static const hone_env *bind_inner(hone_builder *b, const hone_tree *t, const hone_env *e, int depth) {
@@ -127,19 +133,26 @@ static const hone_env *bind_inner(hone_builder *b, const hone_tree *t, const hon
     e = bind_inner(b, t->body, e, depth + 1);
     return bind_inner(b, t->other, e, depth + 1);
 }
-static const hone_env *bind_sub(hone_builder *b, const hone_tree *t, const hone_env *e, const hone_tree *entry) {
+static const hone_env *bind_sub(hone_builder *b, const hone_tree *t, const hone_env *e,
+                                const hone_tree *entry) {
     if (t->kind == HONE_T_TUPLE) {
         for (int k = 0; k < t->n_arg; k++)
-            e = bind_sub(b, t->arg[k], e, entry && entry->kind == HONE_T_TUPLE && k < entry->n_arg ? entry->arg[k] : NULL);
+            e = bind_sub(b, t->arg[k], e,
+                         entry && entry->kind == HONE_T_TUPLE && k < entry->n_arg ? entry->arg[k] : NULL);
         return e;
     }
-    if ((t->kind == HONE_T_NAME || t->kind == HONE_T_INDEX) && hone_build_lookup(e, t->name, t->group)) return e; /* the over index */
+    /* the over index */
+    if ((t->kind == HONE_T_NAME || t->kind == HONE_T_INDEX) && hone_build_lookup(e, t->name, t->group))
+        return e;
     if (is_index_name(b, t))
-        return bind_index(b, t, e, t->kind == HONE_T_INDEX && t->body ? NULL : entry && entry->kind != HONE_T_TUPLE ? entry : NULL);
+        return bind_index(b, t, e,
+                          t->kind == HONE_T_INDEX && t->body     ? NULL
+                          : entry && entry->kind != HONE_T_TUPLE ? entry
+                                                                 : NULL);
     return bind_inner(b, t, e, 0);
 }
 
-/* ---- what an expression uses ---------------------------------------------------------------------------------------------------------- */
+/* ---- what an expression uses --------------------------------------------------------------------------- */
 typedef struct {
     uint8_t *seen, *index, *tensor;
 } uses;
@@ -168,7 +181,7 @@ static uses new_uses(hone_builder *b) {
     return u;
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reductions ---------------------------------------------------------------------------------------- */
 static hone_reduce reduce_kind(const char *name) {
     static const char *const names[] = {"", "sum", "prod", "max", "min", "argmax", "argmin"};
     for (int k = 1; k < 7; k++)
@@ -216,7 +229,8 @@ static reduction reduce_parts(hone_builder *b, const hone_tree *t, const hone_en
         const hone_env *g = hone_build_lookup(f, ix->name, ix->group);
         for (int m = 0; m < g->n; m++) {
             int32_t limit = hone_build_expr(b, ix->body, e, ix->group ? m : member);
-            int32_t in = hone_build_fn(b, HONE_FN_lt, index_x(b, g->index[m]), hone_build_typed(b, limit, HONE_I64), -1);
+            int32_t in = hone_build_fn(b, HONE_FN_lt, index_x(b, g->index[m]),
+                                       hone_build_typed(b, limit, HONE_I64), -1);
             r.value = hone_build_select(b, in, r.value, neutral(b, r.kind, b->x.at[r.value].type));
         }
     }
@@ -254,7 +268,8 @@ int32_t hone_build_reduce(hone_builder *b, const hone_tree *t, const hone_env *e
         bool is_reduced = false;
         for (int q = 0; q < r.n; q++) is_reduced |= r.index[q] == i;
         if (is_reduced || !(u.index[i] || (in_group && i == b->over_index))) continue;
-        if (n == HONE_MAX_RANK) hone_build_fail(b, t->line, "a reduction uses more than %d indices", HONE_MAX_RANK);
+        if (n == HONE_MAX_RANK)
+            hone_build_fail(b, t->line, "a reduction uses more than %d indices", HONE_MAX_RANK);
         tmp.dim[n] = b->index.at[i].extent;
         sub[n] = index_x(b, i), dom[n++] = i;
     }
@@ -278,17 +293,19 @@ int32_t hone_build_reduce(hone_builder *b, const hone_tree *t, const hone_env *e
     if (in_group && !hone_push(&b->over_tensor, target)) hone_build_memory(b);
     add_stage(b, s, b->over >= 0 && !in_group);
     int32_t place = hone_build_push(b, sub, n);
-    return hone_build_x(b, (hone_x){.kind = HONE_X_LOAD, .type = (uint8_t)type, .a = target, .b = place, .c = -1}, false);
+    return hone_build_x(
+        b, (hone_x){.kind = HONE_X_LOAD, .type = (uint8_t)type, .a = target, .b = place, .c = -1}, false);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- lines --------------------------------------------------------------------------------------------- */
 static const hone_entry *output_entry(const hone_operand *o, int nth) { /* the nth that takes a subscript */
     for (int k = 0; o && k < o->n_entry; k++)
         if (o->entry[k].kind != HONE_DIM_ONES && nth-- == 0) return o->entry + k;
     return NULL;
 }
 /* Indices of the target, bound; subscripts built; the tensor made if it is new. */
-static const hone_env *open_target(hone_builder *b, const hone_line *l, const hone_env *e, int *target, int32_t *sub, int *n_sub) {
+static const hone_env *open_target(hone_builder *b, const hone_line *l, const hone_env *e, int *target,
+                                   int32_t *sub, int *n_sub) {
     int o = hone_build_operand(b, l->name);
     const hone_operand *op = o >= b->p->n_in ? b->p->operand + o : NULL;
     if (o >= 0 && !op) hone_build_fail(b, l->line, "'%s' is an input: nothing can be stored there", l->name);
@@ -297,16 +314,22 @@ static const hone_env *open_target(hone_builder *b, const hone_line *l, const ho
         e = bind_sub(b, l->sub[k], e, en ? en->expr : NULL);
     }
     *target = hone_build_tensor(b, l->name);
-    *n_sub = hone_build_subscripts(b, l->sub, l->n_sub, e, *target < 0 ? HONE_MAX_RANK : b->tensor.at[*target].rank, l->line, sub);
+    *n_sub = hone_build_subscripts(b, l->sub, l->n_sub, e,
+                                   *target < 0 ? HONE_MAX_RANK : b->tensor.at[*target].rank, l->line, sub);
     if (*target >= 0 && *n_sub != b->tensor.at[*target].rank)
         hone_build_fail(b, l->line, "'%s' has %d dims, not %d", l->name, b->tensor.at[*target].rank, *n_sub);
     return e;
 }
 static int new_temp(hone_builder *b, const hone_line *l, const int32_t *sub, int n_sub, int type) {
-    hone_tensor t = {.name = l->name, .role = HONE_ROLE_TEMP, .operand = -1, .dtype = hone_ctype_dtype((hone_ctype)type), .rank = n_sub};
+    hone_tensor t = {.name = l->name,
+                     .role = HONE_ROLE_TEMP,
+                     .operand = -1,
+                     .dtype = hone_ctype_dtype((hone_ctype)type),
+                     .rank = n_sub};
     for (int k = 0; k < n_sub; k++) {
         if (b->x.at[sub[k]].kind != HONE_X_INDEX)
-            hone_build_fail(b, l->line, "the subscripts of '%s', which this line makes, must be indices", l->name);
+            hone_build_fail(b, l->line, "the subscripts of '%s', which this line makes, must be indices",
+                            l->name);
         t.dim[k] = b->index.at[b->x.at[sub[k]].a].extent;
     }
     if (!hone_push(&b->tensor, t)) hone_build_memory(b);
@@ -317,7 +340,8 @@ static bool moves_strings(const hone_builder *b, int32_t x) {
     const hone_x *e = b->x.at + x;
     if (e->kind == HONE_X_CONST) return e->type == HONE_U64 && e->k.u64 == 0;
     if (e->kind == HONE_X_SELECT) return moves_strings(b, e->b) && moves_strings(b, e->c);
-    return e->kind == HONE_X_LOAD && b->tensor.at[e->a].dtype == HONE_DTYPE_STRING && (e->c < 0 || moves_strings(b, e->c));
+    return e->kind == HONE_X_LOAD && b->tensor.at[e->a].dtype == HONE_DTYPE_STRING &&
+           (e->c < 0 || moves_strings(b, e->c));
 }
 static void stage(hone_builder *b, const hone_line *l, const hone_env *e) {
     static const char *const hows[] = {"=", "add=", "mul=", "max=", "min="};
@@ -363,15 +387,18 @@ static void stage(hone_builder *b, const hone_line *l, const hone_env *e) {
                     .sub0 = -1};
     while (strcmp(hows[s.how], l->how)) s.how = (hone_store)(s.how + 1);
     int want = target >= 0 ? (int)hone_dtypes[b->tensor.at[target].dtype].ctype : -1;
-    if (l->expr->kind == HONE_T_REDUCE && s.how == HONE_STORE_SET && identity) { /* the whole value is one reduction: no temporary */
+    /* the whole value is one reduction: no temporary */
+    if (l->expr->kind == HONE_T_REDUCE && s.how == HONE_STORE_SET && identity) {
         reduction r = reduce_parts(b, l->expr, e, -1);
-        s.reduce = r.kind, s.value = final(b, r.value, want), s.pick = r.pick < 0 ? -1 : final(b, r.pick, want), s.n_reduce = r.n;
+        s.reduce = r.kind, s.value = final(b, r.value, want),
+        s.pick = r.pick < 0 ? -1 : final(b, r.pick, want), s.n_reduce = r.n;
         if (n + r.n > 62) hone_build_fail(b, l->line, "too many indices");
         memcpy(dom + n, r.index, sizeof *dom * (size_t)r.n);
     } else s.value = final(b, hone_build_expr(b, l->expr, e, -1), want);
     int type = b->x.at[s.pick >= 0 ? s.pick : s.value].type;
     if (target < 0) target = new_temp(b, l, sub, n_sub, type);
-    else if (b->tensor.at[target].role == HONE_ROLE_TEMP && type != (int)hone_dtypes[b->tensor.at[target].dtype].ctype && s.pick < 0)
+    else if (b->tensor.at[target].role == HONE_ROLE_TEMP &&
+             type != (int)hone_dtypes[b->tensor.at[target].dtype].ctype && s.pick < 0)
         s.value = hone_build_typed(b, s.value, (int)hone_dtypes[b->tensor.at[target].dtype].ctype);
     if (b->tensor.at[target].dtype == HONE_DTYPE_STRING && (s.reduce || s.how || !moves_strings(b, s.value)))
         hone_build_fail(b, 0, "%s cannot make the strings of '%s' out of numbers", b->p->name, l->name);
@@ -422,7 +449,7 @@ void hone_build_stages(hone_builder *b) {
     }
 }
 
-/* ---- packing ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- packing ------------------------------------------------------------------------------------------- */
 typedef struct {
     hone_builder *b;
     int32_t *to;
@@ -439,9 +466,11 @@ static int32_t pack(packer *p, int32_t x) {
         e.c = pack(p, e.c), e.b = p->b->kept_list.n, e.a = p->tensor[e.a];
         for (int k = 0; k < n; k++)
             if (!hone_push(&p->b->kept_list, sub[k])) hone_build_memory(p->b);
-    } else if (e.kind == HONE_X_FN || e.kind == HONE_X_SELECT || e.kind == HONE_X_CAST || e.kind == HONE_X_ROUND) {
+    } else if (e.kind == HONE_X_FN || e.kind == HONE_X_SELECT || e.kind == HONE_X_CAST ||
+               e.kind == HONE_X_ROUND) {
         e.a = pack(p, e.a), e.b = pack(p, e.b), e.c = pack(p, e.c);
-    } else if (e.kind > HONE_X_ROUND) hone_build_fail(p->b, 0, "a parameter's expression of %s was not settled", p->b->p->name);
+    } else if (e.kind > HONE_X_ROUND)
+        hone_build_fail(p->b, 0, "a parameter's expression of %s was not settled", p->b->p->name);
     if (!hone_push(&p->b->kept_x, e)) hone_build_memory(p->b);
     p->to[x] = p->b->kept_x.n;
     return p->b->kept_x.n - 1;
@@ -449,7 +478,8 @@ static int32_t pack(packer *p, int32_t x) {
 #define KEEP(v) (hone_arena_copy(b->arena, (v).at, sizeof *(v).at * (size_t)(v).n))
 static const hone_instance *pack_all(hone_builder *b) {
     /* stages that lead to a wanted output */
-    uint8_t *need = HONE_NEW_N(b->heap, uint8_t, b->tensor.n + 1), *live = HONE_NEW_N(b->heap, uint8_t, b->stage.n + 1);
+    uint8_t *need = HONE_NEW_N(b->heap, uint8_t, b->tensor.n + 1),
+            *live = HONE_NEW_N(b->heap, uint8_t, b->stage.n + 1);
     int32_t *tensor_to = HONE_NEW_N(b->heap, int32_t, b->tensor.n + 1);
     if (!need || !live || !tensor_to) hone_build_memory(b);
     for (int k = 0; k < b->tensor.n; k++) need[k] = b->tensor.at[k].role == HONE_ROLE_OUT;
@@ -460,7 +490,8 @@ static const hone_instance *pack_all(hone_builder *b) {
             if (live[k] || !need[s->tensor]) continue;
             uses u = new_uses(b);
             walk(b, s->value, &u), walk(b, s->pick, &u);
-            for (int q = 0; s->sub0 >= 0 && q < b->tensor.at[s->tensor].rank; q++) walk(b, b->list.at[s->sub0 + q], &u);
+            for (int q = 0; s->sub0 >= 0 && q < b->tensor.at[s->tensor].rank; q++)
+                walk(b, b->list.at[s->sub0 + q], &u);
             for (int t = 0; t < b->tensor.n; t++) need[t] |= u.tensor[t];
             live[k] = 1, more = true;
         }
@@ -516,7 +547,8 @@ static const hone_instance *pack_all(hone_builder *b) {
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++)
         if (b->operand_tensor[k] >= 0) b->operand_tensor[k] = tensor_to[b->operand_tensor[k]];
     for (int k = 0; k < b->param.n; k++)
-        is_real[k] = b->x.at[b->param.at[k]].type == HONE_WEAK_REAL || b->x.at[b->param.at[k]].type == HONE_F64;
+        is_real[k] =
+            b->x.at[b->param.at[k]].type == HONE_WEAK_REAL || b->x.at[b->param.at[k]].type == HONE_F64;
     *s = (hone_solver){.x = KEEP(b->x),
                        .list = KEEP(b->list),
                        .param = KEEP(b->param),
@@ -597,7 +629,8 @@ static void find_ranks(hone_builder *b) {
 }
 static void make_all(hone_builder *b) {
     find_ranks(b);
-    b->x.n = b->pure.n = b->param.n = b->param_name.n = b->dims.n = b->list.n = b->table.n = 0; /* what the search for ranks left behind */
+    /* what the search for ranks left behind */
+    b->x.n = b->pure.n = b->param.n = b->param_name.n = b->dims.n = b->list.n = b->table.n = 0;
     hone_build_slots(b);
     hone_build_stages(b);
     b->made = pack_all(b);
@@ -624,8 +657,10 @@ hone_status hone_instance_key(hone_arena *a, const hone_call *c, const char **ou
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++) {
         const hone_arg *g = c->arg + k;
         hone_text_put(&t, " %c%d", g->present ? '+' : '-', k < b->p->n_in && g->present ? (int)g->dtype : 0);
-        if (g->present && k < b->p->n_in) hone_text_put(&t, ":%d", g->rank); /* broadcasting drops leading subscripts */
-        if (g->present && k < b->p->n_in && b->p->operand[k].contents) hone_text_put(&t, "#%lld", (long long)g->n_content);
+        /* broadcasting drops leading subscripts */
+        if (g->present && k < b->p->n_in) hone_text_put(&t, ":%d", g->rank);
+        if (g->present && k < b->p->n_in && b->p->operand[k].contents)
+            hone_text_put(&t, "#%lld", (long long)g->n_content);
     }
     for (int k = 1; k < b->ranks.n; k++) /* by name: in which order they were found is no matter */
         for (int q = k; q > 0 && strcmp(b->ranks.at[q].name, b->ranks.at[q - 1].name) < 0; q--) {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fn: the scalar functions of tensor programs, hone_<name>_<ctype> for every row of fn.def, and hone_cast_<from>_<to>.
+   fn: the scalar functions of tensor programs, hone_<name>_<ctype> for every row of fn.def, and
+   hone_cast_<from>_<to>.
 
-   The one definition: the interpreter and the tile code are compiled with it, and every printer pastes its text in front of its output.
-   So it keeps to the common subset of C11, OpenCL C and CUDA C, includes nothing of ours, and must be compiled without contraction.
+   The one definition: the interpreter and the tile code are compiled with it, and every printer pastes its
+   text in front of its output. So it keeps to the common subset of C11, OpenCL C and CUDA C, includes nothing
+   of ours, and must be compiled without contraction.
 
-   exp, log, tanh, erf and sigmoid of f32 are polynomials without branch, table or call, so that a loop over them becomes vector code.
-   Greatest errors over every 51st float: exp 0.9, log 0.9, tanh 1.4, erf 1.4, sigmoid 1.7 ulp. No fused multiply-add is used in them: a CPU level
+   exp, log, tanh, erf and sigmoid of f32 are polynomials without branch, table or call, so that a loop over
+   them becomes vector code. Greatest errors over every 51st float: exp 0.9, log 0.9, tanh 1.4, erf 1.4,
+   sigmoid 1.7 ulp. No fused multiply-add is used in them: a CPU level
    without it must give the same bits. */
 #ifndef HONE_LOOPS_FN_H
 #define HONE_LOOPS_FN_H
@@ -116,7 +119,7 @@ HONE_INLINE double hone_from_bits_f64(uint64_t u) {
 #endif
 #undef HONE_SAME_BITS
 
-/* ---- casts: float → int truncates and saturates, NaN gives 0; integers wrap ------------------------------------------------------- */
+/* ---- casts: float → int truncates and saturates, NaN gives 0; integers wrap ---------------------------- */
 #define HONE_CAST(from, F, to, T) \
     HONE_INLINE T hone_cast_##from##_##to(F x) { return (T)x; }
 HONE_CAST(f32, float, f32, float)
@@ -139,8 +142,8 @@ HONE_CAST(u64, uint64_t, i32, int32_t)
 HONE_CAST(u64, uint64_t, i64, int64_t)
 HONE_CAST(u64, uint64_t, u64, uint64_t)
 #undef HONE_CAST
-/* `high` is the largest F that T holds, `over` the first number above T: from there on it is `top`. The conversion itself never sees
-   a number it could not hold, so it needs no branch. */
+/* `high` is the largest F that T holds, `over` the first number above T: from there on it is `top`. The
+   conversion itself never sees a number it could not hold, so it needs no branch. */
 #define HONE_CAST(from, F, to, T, low, high, over, top) \
     HONE_INLINE T hone_cast_##from##_##to(F x) {        \
         F y = x < low ? low : x;                        \
@@ -157,7 +160,7 @@ HONE_IF_F64(HONE_CAST(f64, double, i64, int64_t, -0x1p63, 0x1.fffffffffffffp62, 
 HONE_IF_F64(HONE_CAST(f64, double, u64, uint64_t, 0.0, 0x1.fffffffffffffp63, 0x1p64, UINT64_MAX))
 #undef HONE_CAST
 
-/* ---- arithmetic ------------------------------------------------------------------------------------------------------------------ */
+/* ---- arithmetic ---------------------------------------------------------------------------------------- */
 #define HONE_F1(name, expr32, expr64)                               \
     HONE_INLINE float hone_##name##_f32(float a) { return expr32; } \
     HONE_IF_F64(HONE_INLINE double hone_##name##_f64(double a) { return expr64; })
@@ -204,10 +207,23 @@ HONE_F2(mul, a *b, a *b)
 HONE_F2(div, a / b, a / b)
 HONE_F2(quot, truncf(a / b), trunc(a / b))
 HONE_F2(rem, fmodf(a, b), fmod(a, b))
-/* Equal numbers have equal bits but for the sign of 0: +0 is above -0, so that a reduction's order does not matter. */
+/* Equal numbers have equal bits but for the sign of 0: +0 is above -0, so that a reduction's order does not
+   matter. */
 #define HONE_EQUAL(t, op) hone_from_bits_##t(hone_bits_##t(a) op hone_bits_##t(b))
-HONE_F2(min, a == b ? HONE_EQUAL(f32, |) : a != a || a < b ? a : b, a == b ? HONE_EQUAL(f64, |) : a != a || a < b ? a : b)
-HONE_F2(max, a == b ? HONE_EQUAL(f32, &) : a != a || a > b ? a : b, a == b ? HONE_EQUAL(f64, &) : a != a || a > b ? a : b)
+HONE_F2(min,
+        a == b            ? HONE_EQUAL(f32, |)
+        : a != a || a < b ? a
+                          : b,
+        a == b            ? HONE_EQUAL(f64, |)
+        : a != a || a < b ? a
+                          : b)
+HONE_F2(max,
+        a == b            ? HONE_EQUAL(f32, &)
+        : a != a || a > b ? a
+                          : b,
+        a == b            ? HONE_EQUAL(f64, &)
+        : a != a || a > b ? a
+                          : b)
 #undef HONE_EQUAL
 HONE_F1(neg, -a, -a)
 HONE_F1(abs, fabsf(a), fabs(a))
@@ -222,7 +238,9 @@ HONE_INLINE int32_t hone_sign_i32(int32_t a) { return (a > 0) - (a < 0); }
 HONE_INLINE int64_t hone_sign_i64(int64_t a) { return (a > 0) - (a < 0); }
 HONE_INLINE uint64_t hone_sign_u64(uint64_t a) { return a != 0; }
 HONE_INLINE int32_t hone_abs_i32(int32_t a) { return (int32_t)(a < 0 ? 0u - (uint32_t)a : (uint32_t)a); }
-HONE_INLINE int64_t hone_abs_i64(int64_t a) { return (int64_t)(a < 0 ? (uint64_t)0 - (uint64_t)a : (uint64_t)a); }
+HONE_INLINE int64_t hone_abs_i64(int64_t a) {
+    return (int64_t)(a < 0 ? (uint64_t)0 - (uint64_t)a : (uint64_t)a);
+}
 HONE_INLINE uint64_t hone_abs_u64(uint64_t a) { return a; }
 
 /* Floats: the remainder takes the sign of the divisor. */
@@ -259,7 +277,9 @@ HONE_INLINE uint64_t hone_mod_u64(uint64_t a, uint64_t b) { return hone_rem_u64(
 /* Squares and cubes are what models mostly ask for: a product is as exact as powf and has no call. */
 HONE_INLINE float hone_pow_f32(float a, float b) { return b == 2 ? a * a : b == 3 ? a * a * a : powf(a, b); }
 #if !defined(HONE_NO_F64)
-HONE_INLINE double hone_pow_f64(double a, double b) { return b == 2 ? a * a : b == 3 ? a * a * a : pow(a, b); }
+HONE_INLINE double hone_pow_f64(double a, double b) {
+    return b == 2 ? a * a : b == 3 ? a * a * a : pow(a, b);
+}
 #endif
 HONE_INLINE uint64_t hone_pow_u64(uint64_t a, uint64_t b) {
     uint64_t r = 1;
@@ -279,9 +299,10 @@ HONE_INLINE float hone_fma_f32(float a, float b, float c) { return fmaf(a, b, c)
 HONE_INLINE double hone_fma_f64(double a, double b, double c) { return fma(a, b, c); }
 #endif
 
-/* ---- f32 polynomials ------------------------------------------------------------------------------------------------------------- */
-/* e^x = 2^n (1 + q), |ln(1 + q)| <= ln2/2, for |x| <= 104; returns n + 1.5*2^23: adding that number is what rounds to n. n ln2 is exact in
-   its upper part (8 bits of n, 15 of the constant); `lost` is what the difference dropped. */
+/* ---- f32 polynomials ----------------------------------------------------------------------------------- */
+/* e^x = 2^n (1 + q), |ln(1 + q)| <= ln2/2, for |x| <= 104; returns n + 1.5*2^23: adding that number is what
+   rounds to n. n ln2 is exact in its upper part (8 bits of n, 15 of the constant); `lost` is what the
+   difference dropped. */
 HONE_INLINE float hone_exp_parts_f32(float x, float *q) {
     const float big = 0x1.8p23f, t = x * 0x1.715476p0f + big, n = t - big;
     const float y = x - n * 0x1.62e4p-1f, l = n * 0x1.7f7d1cp-20f, r = y - l, lost = (y - r) - l;
@@ -303,8 +324,8 @@ HONE_INLINE float hone_exp_f32(float x) {
     const uint32_t k = hone_bits_f32(t) - 0x4b400000u + 2 * 127, middle = k >> 1;
     return (1.0f + q) * hone_from_bits_f32(middle << 23) * hone_from_bits_f32((k - middle) << 23);
 }
-/* x = 2^k m, m in [sqrt(1/2), sqrt(2)); with f = m - 1, s = f/(2 + f): ln m = 2s + s z P(z), z = s^2, written as
-   f - (f^2/2 - s(f^2/2 + z P(z))) so that the leading term carries no rounding. */
+/* x = 2^k m, m in [sqrt(1/2), sqrt(2)); with f = m - 1, s = f/(2 + f): ln m = 2s + s z P(z), z = s^2, written
+   as f - (f^2/2 - s(f^2/2 + z P(z))) so that the leading term carries no rounding. */
 HONE_INLINE float hone_log_f32(float x) {
     const int tiny = x < 0x1p-126f;
     const float y = tiny ? x * 0x1p23f : x;
@@ -334,7 +355,8 @@ HONE_INLINE float hone_tanh_f32(float x) {
     const float large = 1.0f - 2.0f / (hone_exp_f32(a + a) + 1.0f);
     return copysignf(a < 0.625f ? small : large, x);
 }
-/* Near 0 an odd polynomial; else 1 - erfc, whose logarithm is smooth. The last digits of erfc do not matter, it is below 0.16. */
+/* Near 0 an odd polynomial; else 1 - erfc, whose logarithm is smooth. The last digits of erfc do not matter,
+   it is below 0.16. */
 HONE_INLINE float hone_erf_f32(float x) {
     const float a = fabsf(x), z = x * x, t = a > 4.0f ? 4.0f : a;
     float p = 0x1.4c27a2p-14f;
@@ -354,8 +376,8 @@ HONE_INLINE float hone_erf_f32(float x) {
     const float small = x + x * p, large = 1.0f - hone_exp_f32(q);
     return a < 1.0f ? small : copysignf(large, x);
 }
-/* With e^|x| = 2^n (1 + q) and s = 2^-n: sigmoid(-|x|) = s / (1 + s + q), the sum rounded once: u is 1 + s, and q takes what u lost. The
-   other side is 1 less that. */
+/* With e^|x| = 2^n (1 + q) and s = 2^-n: sigmoid(-|x|) = s / (1 + s + q), the sum rounded once: u is 1 + s,
+   and q takes what u lost. The other side is 1 less that. */
 HONE_INLINE float hone_sigmoid_f32(float x) {
     float a = fabsf(x), q;
     a = a > 104.0f ? 104.0f : a;
@@ -366,13 +388,15 @@ HONE_INLINE float hone_sigmoid_f32(float x) {
     const float low = 1.0f / (u + (q + (s - (u - 1.0f)))) * s1 * s2;
     return x < 0 ? low : 1.0f - low;
 }
-/* With e^x = 2^n (1 + q): below 4 as 2^n - 1 + 2^n q, where q is exact as a small number; above, 1 is small. */
+/* With e^x = 2^n (1 + q): below 4 as 2^n - 1 + 2^n q, where q is exact as a small number; above, 1 is
+   small. */
 HONE_INLINE float hone_expm1_f32(float x) {
     float y = x > 89.0f ? 89.0f : x, q;
     y = y < -80.0f ? -80.0f : y;
     const float t = hone_exp_parts_f32(y, &q);
     const uint32_t k = hone_bits_f32(t) - 0x4b400000u + 2 * 127, middle = k >> 1;
-    const float s1 = hone_from_bits_f32(middle << 23), s2 = hone_from_bits_f32((k - middle) << 23), s = s1 * s2;
+    const float s1 = hone_from_bits_f32(middle << 23), s2 = hone_from_bits_f32((k - middle) << 23),
+                s = s1 * s2;
     const float small = (s - 1.0f) + s * q, large = (1.0f + q) * s1 * s2 - 1.0f;
     return copysignf(y < 1.0f ? small : large, x);
 }
@@ -394,7 +418,7 @@ HONE_INLINE double hone_sigmoid_f64(double a) {
 }
 #endif
 
-/* ---- the other functions of one float -------------------------------------------------------------------------------------------- */
+/* ---- the other functions of one float ------------------------------------------------------------------ */
 HONE_F1(floor, floorf(a), floor(a))
 HONE_F1(ceil, ceilf(a), ceil(a))
 HONE_F1(round, rintf(a), rint(a))
@@ -414,7 +438,7 @@ HONE_F1(asinh, asinhf(a), asinh(a))
 HONE_F1(acosh, acoshf(a), acosh(a))
 HONE_F1(atanh, atanhf(a), atanh(a))
 
-/* ---- comparisons, logic, bits ---------------------------------------------------------------------------------------------------- */
+/* ---- comparisons, logic, bits -------------------------------------------------------------------------- */
 #define HONE_COMPARE(name, op)                                                                \
     HONE_INLINE int32_t hone_##name##_f32(float a, float b) { return a op b; }                \
     HONE_IF_F64(HONE_INLINE int32_t hone_##name##_f64(double a, double b) { return a op b; }) \
@@ -457,7 +481,7 @@ HONE_INLINE int32_t hone_popcount_i32(int32_t a) { return (int32_t)hone_popcount
 #undef HONE_I1
 #undef HONE_I2
 
-/* ---- random by counter: number n of the stream `seed`, in any order, on any device ------------------------------------------------ */
+/* ---- random by counter: number n of the stream `seed`, in any order, on any device --------------------- */
 /* Two rounds of multiply and fold a key mixed of both; each output bit depends on each input bit. */
 HONE_INLINE uint64_t hone_mix_u64(uint64_t seed, uint64_t n) {
     uint64_t z = (seed + 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
@@ -472,7 +496,8 @@ HONE_INLINE float hone_uniform_i64(int64_t seed, int64_t n) {
 /* Box and Muller: the radius from the upper 32 bits (never ln 0), the angle from the lower. */
 HONE_INLINE float hone_normal_i64(int64_t seed, int64_t n) {
     const uint64_t z = hone_mix_u64((uint64_t)seed, (uint64_t)n);
-    const float u = ((float)(uint32_t)(z >> 32) + 0.5f) * 0x1p-32f, turn = (float)(uint32_t)(z >> 8 & 0xffffffu) * 0x1p-24f;
+    const float u = ((float)(uint32_t)(z >> 32) + 0.5f) * 0x1p-32f,
+                turn = (float)(uint32_t)(z >> 8 & 0xffffffu) * 0x1p-24f;
     return sqrtf(-2.0f * hone_log_f32(u)) * cosf(0x1.921fb6p2f * turn);
 }
 #undef HONE_IF_F64

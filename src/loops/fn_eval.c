@@ -13,7 +13,9 @@ const hone_fn_row hone_fns[HONE_FN_COUNT] = {
 };
 
 /* One small function a row and compute type. `make` is expanded for each type that the letter stands for. */
-#define EACH_A(make, ...) make(f32, __VA_ARGS__) make(f64, __VA_ARGS__) make(i32, __VA_ARGS__) make(i64, __VA_ARGS__) make(u64, __VA_ARGS__)
+#define EACH_A(make, ...)                                                                       \
+    make(f32, __VA_ARGS__) make(f64, __VA_ARGS__) make(i32, __VA_ARGS__) make(i64, __VA_ARGS__) \
+        make(u64, __VA_ARGS__)
 #define EACH_F(make, ...) make(f32, __VA_ARGS__) make(f64, __VA_ARGS__)
 #define EACH_I(make, ...) make(i32, __VA_ARGS__) make(i64, __VA_ARGS__) make(u64, __VA_ARGS__)
 #define EACH_L(make, ...) make(i32, __VA_ARGS__)
@@ -49,5 +51,6 @@ static hone_scalar (*const evals[HONE_FN_COUNT][HONE_CTYPES])(const hone_scalar 
 
 hone_scalar hone_fn_eval(hone_fn fn, hone_ctype args, const hone_scalar *a) {
     const hone_scalar none = {.u64 = 0};
-    return evals[fn][args] ? evals[fn][args](a) : none; /* the instance's builder checks types; none is left here */
+    /* the instance's builder checks types; none is left here */
+    return evals[fn][args] ? evals[fn][args](a) : none;
 }

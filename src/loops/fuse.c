@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fuse: see fuse.h. The element-wise parts are rewritten in the indices of the first part's last stage: their own index k becomes the expression that gives
-   position k of the result (a plain index, or g*M + m where the first part sees a dim as several). */
+   fuse: see fuse.h. The element-wise parts are rewritten in the indices of the first part's last stage: their
+   own index k becomes the expression that gives position k of the result (a plain index, or g*M + m where the
+   first part sees a dim as several). */
 #include "loops/fuse.h"
 
 #include <string.h>
 
 #include "loops/build.h"
 
-static const hone_slots *out_slots(const hone_instance *in, int *tensor) { /* of the only output; NULL: none, or several */
+/* of the only output; NULL: none, or several */
+static const hone_slots *out_slots(const hone_instance *in, int *tensor) {
     int found = -1;
     for (int t = 0; t < in->n_tensor; t++)
         if (in->tensor[t].role == HONE_ROLE_OUT) {
@@ -21,14 +23,17 @@ static const hone_slots *out_slots(const hone_instance *in, int *tensor) { /* of
         if (s->slot[k].at >= 0 || s->slot[k].axis != k || s->slot[k].free_dim) return NULL;
     return s;
 }
-/* A saturating store that can be said as a clamp and a cast, so that what follows may read it from a register. */
+/* A saturating store that can be said as a clamp and a cast, so that what follows may read it from a
+   register. */
 static bool clamps(const hone_instance *in, const hone_stage *s) {
     const hone_dtype_row *d = hone_dtypes + in->tensor[s->tensor].dtype;
     return (d->kind == HONE_KIND_INT || d->kind == HONE_KIND_UINT) && d->bytes <= 2 && d->ctype == HONE_I32 &&
            in->x[s->value].type == HONE_F32 && !s->reduce;
 }
 bool hone_fuse_looks_up(const hone_instance *in) {
-    if (in->n_stage != 1 || in->stage[0].reduce || hone_dtypes[in->tensor[in->stage[0].tensor].dtype].bytes != 1) return false;
+    if (in->n_stage != 1 || in->stage[0].reduce ||
+        hone_dtypes[in->tensor[in->stage[0].tensor].dtype].bytes != 1)
+        return false;
     const hone_x *e = in->x + in->stage[0].value;
     if (e->kind != HONE_X_LOAD || in->tensor[e->a].rank != 1 || e->flat) return false;
     const hone_x *at = in->x + in->list[e->b];
@@ -43,13 +48,13 @@ bool hone_fuse_can_begin(const hone_instance *in) {
         if (in->stage[k].tensor == t) return false;
     for (int x = 0; x < in->n_x; x++)
         if (in->x[x].kind == HONE_X_LOAD && in->x[x].a == t) return false;
-    return s->tensor == t && s->identity && !s->how && s->over < 0 && (!s->saturate || clamps(in, s)) && s->pick < 0 &&
-           in->tensor[t].dtype != HONE_DTYPE_STRING;
+    return s->tensor == t && s->identity && !s->how && s->over < 0 && (!s->saturate || clamps(in, s)) &&
+           s->pick < 0 && in->tensor[t].dtype != HONE_DTYPE_STRING;
 }
 static bool maps(const hone_instance *in, int *out) { /* one stage, element by element, dims as they are */
     const hone_slots *s = out_slots(in, out);
-    if (!s || in->n_stage != 1 || in->stage[0].reduce || !in->stage[0].identity || in->stage[0].how || in->stage[0].over >= 0 ||
-        in->stage[0].tensor != *out || in->tensor[*out].dtype == HONE_DTYPE_STRING)
+    if (!s || in->n_stage != 1 || in->stage[0].reduce || !in->stage[0].identity || in->stage[0].how ||
+        in->stage[0].over >= 0 || in->stage[0].tensor != *out || in->tensor[*out].dtype == HONE_DTYPE_STRING)
         return false;
     for (int k = 0; k < s->n; k++)
         if (s->slot[k].ones || s->slot[k].n_part != 1) return false;
@@ -62,7 +67,9 @@ bool hone_fuse_can_follow(const hone_instance *in, int operand) {
     bool read = false;
     for (int x = 0; x < in->n_x; x++) {
         const hone_x *e = in->x + x;
-        if (e->kind != HONE_X_LOAD || in->tensor[e->a].role != HONE_ROLE_IN || in->tensor[e->a].operand != operand) continue;
+        if (e->kind != HONE_X_LOAD || in->tensor[e->a].role != HONE_ROLE_IN ||
+            in->tensor[e->a].operand != operand)
+            continue;
         if (e->flat || e->c >= 0 || in->tensor[e->a].rank != s->n_index) return false;
         for (int k = 0; k < s->n_index; k++) {
             const hone_x *sub = in->x + in->list[e->b + k];
@@ -72,11 +79,22 @@ bool hone_fuse_can_follow(const hone_instance *in, int operand) {
     }
     return read;
 }
+/* A sum, not one of products of bytes, that is rounded: what makes it of bytes ends there. */
+static bool averages(const hone_instance *in) {
+    bool sums = false;
+    for (int k = 0; k + 1 < in->n_stage; k++)
+        sums |= in->stage[k].reduce == HONE_REDUCE_SUM && in->x[in->stage[k].value].type != HONE_I32;
+    return sums && in->stage[in->n_stage - 1].saturate;
+}
 bool hone_fuse_must_end(const hone_instance *in) {
-    return (in->n_stage && in->stage[in->n_stage - 1].saturate && !clamps(in, in->stage + in->n_stage - 1)) || hone_fuse_looks_up(in);
+    if (averages(in)) return true;
+    return (in->n_stage && in->stage[in->n_stage - 1].saturate && !clamps(in, in->stage + in->n_stage - 1)) ||
+           hone_fuse_looks_up(in);
 }
 bool hone_fuse_sums_bytes(const hone_instance *in) {
-    if (in->n_stage != 2 || in->stage[0].reduce != HONE_REDUCE_SUM || in->x[in->stage[0].value].type != HONE_I32) return false;
+    if (in->n_stage != 2 || in->stage[0].reduce != HONE_REDUCE_SUM ||
+        in->x[in->stage[0].value].type != HONE_I32)
+        return false;
     return in->stage[1].follows && hone_dtypes[in->tensor[in->stage[1].tensor].dtype].bytes == 1;
 }
 
@@ -101,7 +119,8 @@ static int32_t push_x(fuser *f, hone_x x) {
     if (!hone_push(&f->x, x)) f->failed = true;
     return f->x.n - 1;
 }
-/* Copies expression x of part p. `map`: memo, 0 not yet; index k of an element-wise part becomes position k. */
+/* Copies expression x of part p. `map`: memo, 0 not yet; index k of an element-wise part becomes position
+   k. */
 static int32_t copy(fuser *f, int p, int32_t x, int32_t *map, const int *tensor) {
     if (x < 0 || f->failed) return -1;
     if (map[x]) return map[x] - 1;
@@ -137,7 +156,9 @@ static int32_t copy(fuser *f, int p, int32_t x, int32_t *map, const int *tensor)
         break;
     }
     case HONE_X_CONST: break;
-    default: e.a = copy(f, p, e.a, map, tensor), e.b = copy(f, p, e.b, map, tensor), e.c = copy(f, p, e.c, map, tensor);
+    default:
+        e.a = copy(f, p, e.a, map, tensor), e.b = copy(f, p, e.b, map, tensor),
+        e.c = copy(f, p, e.c, map, tensor);
     }
     if (f->failed) return -1;
     made = push_x(f, e);
@@ -172,16 +193,20 @@ static int32_t rounded(fuser *f, int32_t x, hone_dtype dtype, bool saturate) {
                                .c = -1});
         return push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
     }
-    if (hone_dtypes[dtype].kind == HONE_KIND_BOOL && have != to) /* 0.25 is true; a cast to an integer would say 0 */
+    /* 0.25 is true; a cast to an integer would say 0 */
+    if (hone_dtypes[dtype].kind == HONE_KIND_BOOL && have != to)
         return push_x(f, (hone_x){.kind = HONE_X_FN,
                                   .type = HONE_I32,
                                   .fn = HONE_FN_ne,
                                   .a = x,
                                   .b = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = (uint8_t)have}),
                                   .c = -1});
-    if (have != to) x = push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
+    if (have != to)
+        x = push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
     if (hone_dtypes[dtype].bytes == hone_ctype_bytes[to]) return x;
-    return push_x(f, (hone_x){.kind = HONE_X_ROUND, .type = (uint8_t)to, .fn = (uint16_t)dtype, .a = x, .b = -1, .c = -1});
+    return push_x(
+        f,
+        (hone_x){.kind = HONE_X_ROUND, .type = (uint8_t)to, .fn = (uint16_t)dtype, .a = x, .b = -1, .c = -1});
 }
 static void first_part(fuser *f, hone_arena *scratch) {
     const hone_instance *in = f->part[0].instance;
@@ -214,7 +239,8 @@ static void first_part(fuser *f, hone_arena *scratch) {
             break;
         }
         int32_t sub[HONE_MAX_RANK];
-        for (int q = 0; s.sub0 >= 0 && q < in->tensor[s.tensor].rank; q++) sub[q] = copy(f, 0, in->list[s.sub0 + q], map, tensor);
+        for (int q = 0; s.sub0 >= 0 && q < in->tensor[s.tensor].rank; q++)
+            sub[q] = copy(f, 0, in->list[s.sub0 + q], map, tensor);
         hone_stage c = s;
         c.value = v, c.pick = pick, c.tensor = tensor[s.tensor], c.index0 = f->list.n;
         for (int q = 0; q < s.n_index + s.n_reduce; q++)
@@ -230,7 +256,8 @@ static void first_part(fuser *f, hone_arena *scratch) {
     for (int k = 0; k < last->n_index && k < HONE_MAX_RANK; k++)
         ix[k] = push_x(f, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = in->list[last->index0 + k]});
     if (last->reduce) { /* its sums are read back at their own place */
-        hone_x load = {.kind = HONE_X_LOAD, .type = in->x[last->value].type, .a = tensor[out], .b = f->list.n, .c = -1};
+        hone_x load = {
+            .kind = HONE_X_LOAD, .type = in->x[last->value].type, .a = tensor[out], .b = f->list.n, .c = -1};
         for (int k = 0; k < last->n_index; k++)
             if (!hone_push(&f->list, ix[k])) f->failed = true;
         value = push_x(f, load);
@@ -249,8 +276,15 @@ static void first_part(fuser *f, hone_arena *scratch) {
                 continue;
             }
             hone_x extent = {.kind = HONE_X_PARAM, .type = HONE_I64, .a = in->tensor[out].dim[s->part0 + q]};
-            at = push_x(f, (hone_x){.kind = HONE_X_FN, .type = HONE_I64, .fn = HONE_FN_mul, .a = at, .b = push_x(f, extent), .c = -1});
-            at = push_x(f, (hone_x){.kind = HONE_X_FN, .type = HONE_I64, .fn = HONE_FN_add, .a = at, .b = i, .c = -1});
+            at = push_x(f, (hone_x){.kind = HONE_X_FN,
+                                    .type = HONE_I64,
+                                    .fn = HONE_FN_mul,
+                                    .a = at,
+                                    .b = push_x(f, extent),
+                                    .c = -1});
+            at = push_x(
+                f,
+                (hone_x){.kind = HONE_X_FN, .type = HONE_I64, .fn = HONE_FN_add, .a = at, .b = i, .c = -1});
         }
         if (at < 0) at = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = HONE_I64});
         f->position[k] = at;
@@ -281,7 +315,8 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
         }
         for (int t = 0; t < in->n_tensor; t++) {
             tensor[t] = -1;
-            if (in->tensor[t].role == HONE_ROLE_IN && (!part[p].source || part[p].source[in->tensor[t].operand] < 0))
+            if (in->tensor[t].role == HONE_ROLE_IN &&
+                (!part[p].source || part[p].source[in->tensor[t].operand] < 0))
                 tensor[t] = add_tensor(&f, p, t, HONE_ROLE_IN);
         }
         if (p == n - 1) target = add_tensor(&f, p, o, HONE_ROLE_OUT);
@@ -307,7 +342,8 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
         s.sub0 = f.list.n;
         for (int k = 0; k < f.rank; k++) {
             const hone_x *e = f.x.at + f.position[k];
-            s.identity &= f.rank == dom->n_index && e->kind == HONE_X_INDEX && e->a == head->list[dom->index0 + k];
+            s.identity &=
+                f.rank == dom->n_index && e->kind == HONE_X_INDEX && e->a == head->list[dom->index0 + k];
             if (!hone_push(&f.list, f.position[k])) f.failed = true;
         }
         if (!hone_push(&f.stage, s)) f.failed = true;
@@ -322,7 +358,8 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
             for (int p = 0; p < n; p++) {
                 parts[p] = part[p].instance;
                 for (int k = 0; k < parts[p]->n_param; k++)
-                    is_real[f.param0[p] + k] = parts[p]->param_real[k], names[f.param0[p] + k] = parts[p]->param_name[k];
+                    is_real[f.param0[p] + k] = parts[p]->param_real[k],
+                                          names[f.param0[p] + k] = parts[p]->param_name[k];
             }
             hone_stage *stages = KEEP(f.stage);
             *in = (hone_instance){.program = part[n - 1].instance->program,
@@ -339,8 +376,10 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
                                   .n_param = params,
                                   .param_real = is_real,
                                   .param_name = names};
-            *r = (hone_fused){.instance = in, .part = parts, .n_part = n, .param0 = f.param0, .from = KEEP(f.from)};
-            if (in->tensor && in->index && in->stage && in->x && in->list && r->from) hone_stages_know(in, stages), *out = r;
+            *r = (hone_fused){
+                .instance = in, .part = parts, .n_part = n, .param0 = f.param0, .from = KEEP(f.from)};
+            if (in->tensor && in->index && in->stage && in->x && in->list && r->from)
+                hone_stages_know(in, stages), *out = r;
         }
     }
     hone_vec_free(&f.x);

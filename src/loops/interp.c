@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   interp: the simplest correct executor, and so the definition of what a program means. One element at a time, sums in double. Everything fast
-   is compared with it. Not fast, not parallel. */
+   interp: the simplest correct executor, and so the definition of what a program means. One element at a
+   time, sums in double. Everything fast is compared with it. Not fast, not parallel. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 typedef struct {
     const hone_instance *in;
     const hone_param *p;
-    const hone_place *at;
+    const hone_tensor_view *at;
     int64_t *i; /* value of each index */
     bool absolute;
     const bool *given; /* of each expression, or NULL: it has the value that was given */
@@ -40,10 +40,11 @@ static void outside(run *r, int t, int n, const int64_t *sub) {
     int bad = 0;
     for (int k = 0; k < n; k++)
         if (sub[k] < 0 || sub[k] >= r->p[w->dim[k]].i) bad = k;
-    r->status = hone_fail(HONE_BAD_INPUT, "index %lld is outside of '%s', whose dim %d is %lld", (long long)sub[bad], w->name, bad,
-                          (long long)(w->rank ? r->p[w->dim[bad]].i : 1));
+    r->status = hone_fail(HONE_BAD_INPUT, "index %lld is outside of '%s', whose dim %d is %lld",
+                          (long long)sub[bad], w->name, bad, (long long)(w->rank ? r->p[w->dim[bad]].i : 1));
 }
-/* What has arrays on its stack stays out of eval, which calls itself for every leaf: a sanitizer marks such arrays at each call. */
+/* What has arrays on its stack stays out of eval, which calls itself for every leaf: a sanitizer marks such
+   arrays at each call. */
 #define OUTLINED static __attribute__((noinline))
 OUTLINED hone_scalar load_outside(run *r, const hone_x *e) {
     if (e->c >= 0) return eval(r, e->c);
@@ -55,7 +56,7 @@ OUTLINED hone_scalar load_outside(run *r, const hone_x *e) {
 }
 OUTLINED hone_scalar load(run *r, const hone_x *e) {
     const hone_tensor *w = r->in->tensor + e->a;
-    const hone_place *from = r->at + e->a;
+    const hone_tensor_view *from = r->at + e->a;
     const int32_t *list = r->in->list + e->b;
     int64_t at = 0;
     bool inside = true;
@@ -70,7 +71,8 @@ OUTLINED hone_scalar load(run *r, const hone_x *e) {
             if (s < 0 || s >= r->p[w->dim[k]].i) inside = false;
             else at += s * from->stride[k];
         }
-    return inside ? hone_dtype_load(w->dtype, (const char *)from->at + at * hone_dtypes[w->dtype].bytes) : load_outside(r, e);
+    return inside ? hone_dtype_load(w->dtype, (const char *)from->at + at * hone_dtypes[w->dtype].bytes)
+                  : load_outside(r, e);
 }
 OUTLINED hone_scalar call(run *r, const hone_x *e) {
     hone_scalar a[3];
@@ -99,7 +101,8 @@ static hone_scalar eval(run *r, int32_t x) {
     case HONE_X_LOAD: return load(r, e);
     case HONE_X_FN: return call(r, e);
     case HONE_X_SELECT: return eval(r, eval(r, e->a).i32 ? e->b : e->c);
-    case HONE_X_CAST: return hone_ctype_cast((hone_ctype)e->type, (hone_ctype)r->in->x[e->a].type, eval(r, e->a));
+    case HONE_X_CAST:
+        return hone_ctype_cast((hone_ctype)e->type, (hone_ctype)r->in->x[e->a].type, eval(r, e->a));
     case HONE_X_ROUND: return rounded(r, e);
     }
     return v;
@@ -108,20 +111,21 @@ hone_scalar hone_interpret_x(const hone_instance *in, const hone_param *p, int64
     run r = {.in = in, .p = p, .i = index};
     return eval(&r, x);
 }
-hone_status hone_interpret_given(const hone_instance *in, const hone_param *p, const hone_place *tensor, int stage, const bool *given,
-                                 hone_scalar value, void *to) {
+hone_status hone_interpret_given(const hone_instance *in, const hone_param *p, const hone_tensor_view *tensor,
+                                 int stage, const bool *given, hone_scalar value, void *to) {
     const hone_stage *s = in->stage + stage;
     run r = {.in = in, .p = p, .at = tensor, .given = given, .value = value};
     r.i = hone_alloc(sizeof *r.i * (size_t)(in->n_index + 1));
     if (!r.i) return hone_fail(HONE_NO_MEMORY, "no memory for the interpreter");
     for (int k = 0; k < in->n_index; k++) r.i[k] = 0;
     const hone_scalar v = eval(&r, s->value);
-    if (!r.status) hone_dtype_store(in->tensor[s->tensor].dtype, to, (hone_ctype)in->x[s->value].type, v, s->saturate);
+    if (!r.status)
+        hone_dtype_store(in->tensor[s->tensor].dtype, to, (hone_ctype)in->x[s->value].type, v, s->saturate);
     hone_free(r.i);
     return r.status;
 }
 
-/* ---- stages ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- stages -------------------------------------------------------------------------------------------- */
 /* Steps the indices ids[0 … n-1] like an odometer; false when all are done. `fixed` stays. */
 static bool next(run *r, const int32_t *ids, int n, int32_t fixed) {
     for (int k = n - 1; k >= 0; k--) {
@@ -176,8 +180,10 @@ static hone_scalar reduce(run *r, const hone_stage *s) {
             acc = hone_fn_eval(max ? HONE_FN_max : HONE_FN_min, c, a);
         } else { /* the first largest; NaN counts as larger than all, as in max */
             hone_scalar b[2] = {max ? acc : v, max ? v : acc};
-            bool nan = in_double && isnan(hone_scalar_f64(c, v)), nan_before = in_double && begun && isnan(hone_scalar_f64(c, acc));
-            if (!begun || (!nan_before && (nan || hone_fn_eval(HONE_FN_lt, c, b).i32))) acc = v, pick = eval(r, s->pick);
+            bool nan = in_double && isnan(hone_scalar_f64(c, v)),
+                 nan_before = in_double && begun && isnan(hone_scalar_f64(c, acc));
+            if (!begun || (!nan_before && (nan || hone_fn_eval(HONE_FN_lt, c, b).i32)))
+                acc = v, pick = eval(r, s->pick);
             begun = true;
         }
         any = next(r, ids, s->n_reduce, -1);
@@ -199,7 +205,8 @@ static void one_stage(run *r, const hone_stage *s) { /* the over index, if any, 
         hone_scalar v = s->reduce ? reduce(r, s) : eval(r, s->value);
         hone_ctype c = (hone_ctype)r->in->x[s->pick >= 0 ? s->pick : s->value].type;
         int64_t sub[HONE_MAX_RANK] = {0};
-        for (int k = 0; k < w->rank; k++) sub[k] = s->identity ? r->i[ids[k]] : eval(r, r->in->list[s->sub0 + k]).i64;
+        for (int k = 0; k < w->rank; k++)
+            sub[k] = s->identity ? r->i[ids[k]] : eval(r, r->in->list[s->sub0 + k]).i64;
         char *at = address(r, s->tensor, sub);
         if (!at) {
             if (!s->skip) outside(r, s->tensor, w->rank, sub);
@@ -233,16 +240,17 @@ static hone_status go(run *r, int from, int to) {
     hone_free(r->i);
     return r->status;
 }
-hone_status hone_interpret(const hone_instance *in, const hone_param *p, const hone_place *tensor) {
+hone_status hone_interpret(const hone_instance *in, const hone_param *p, const hone_tensor_view *tensor) {
     run r = {.in = in, .p = p, .at = tensor};
     return go(&r, 0, in->n_stage);
 }
-hone_status hone_interpret_stage(const hone_instance *in, const hone_param *p, const hone_place *tensor, int stage, bool absolute) {
+hone_status hone_interpret_stage(const hone_instance *in, const hone_param *p, const hone_tensor_view *tensor,
+                                 int stage, bool absolute) {
     run r = {.in = in, .p = p, .at = tensor, .absolute = absolute};
     return go(&r, stage, stage + 1);
 }
 
-/* ---- on dims ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- on dims ------------------------------------------------------------------------------------------- */
 /* The same walk on expressions of symbols: how Shape → Gather → Concat → Reshape folds away at compile. */
 typedef struct {
     const hone_instance *in;
@@ -316,7 +324,8 @@ static hone_dim fold(folding *f, int32_t x) {
         if (!hone_dim_is_number(p) || !hone_dim_is_number(q)) break;
         hone_scalar a[3] = {{0}};
         hone_ctype c = (hone_ctype)f->in->x[e->a].type;
-        a[0] = hone_ctype_cast(c, HONE_I64, (hone_scalar){.i64 = p}), a[1] = hone_ctype_cast(c, HONE_I64, (hone_scalar){.i64 = q});
+        a[0] = hone_ctype_cast(c, HONE_I64, (hone_scalar){.i64 = p}),
+        a[1] = hone_ctype_cast(c, HONE_I64, (hone_scalar){.i64 = q});
         hone_scalar v = hone_fn_eval((hone_fn)e->fn, c, a);
         return hone_dim_from_result(hone_ctype_cast(HONE_I64, (hone_ctype)e->type, v).i64);
     }
@@ -327,7 +336,7 @@ static hone_dim fold(folding *f, int32_t x) {
         hone_dim p = fold(f, e->b), q = fold(f, e->c);
         return f->lost ? 0 : hone_dim_select(f->dims, c, p, q);
     }
-    case HONE_X_CAST: /* whole numbers through a float and back are the same below 2^24 */
+    case HONE_X_CAST: /* integers through a float and back are the same below 2^24 */
         if (e->type == HONE_F32 || e->type == HONE_F64) break;
         if (f->in->x[e->a].type == HONE_F32 || f->in->x[e->a].type == HONE_F64) break;
         return fold(f, e->a);
@@ -336,8 +345,13 @@ static hone_dim fold(folding *f, int32_t x) {
     f->lost = true;
     return 0;
 }
-bool hone_interpret_dims(const hone_instance *in, const hone_param *p, hone_dims *dims, hone_dim *const *tensor) {
-    folding f = {.in = in, .p = p, .dims = dims, .at = tensor, .i = hone_alloc(sizeof(int64_t) * (size_t)(in->n_index + 1))};
+bool hone_interpret_dims(const hone_instance *in, const hone_param *p, hone_dims *dims,
+                         hone_dim *const *tensor) {
+    folding f = {.in = in,
+                 .p = p,
+                 .dims = dims,
+                 .at = tensor,
+                 .i = hone_alloc(sizeof(int64_t) * (size_t)(in->n_index + 1))};
     if (!f.i) return false;
     for (int k = 0; k < in->n_stage && !f.lost; k++) {
         const hone_stage *s = in->stage + k;
@@ -376,7 +390,10 @@ bool hone_interpret_dims(const hone_instance *in, const hone_param *p, hone_dims
                 if (s->reduce == HONE_REDUCE_NONE) acc = v;
                 else if (s->reduce == HONE_REDUCE_SUM) acc = hone_dim_add(dims, acc, v);
                 else if (s->reduce == HONE_REDUCE_PROD) acc = hone_dim_mul(dims, acc, v);
-                else acc = m == 0 ? v : s->reduce == HONE_REDUCE_MAX ? hone_dim_max(dims, acc, v) : hone_dim_min(dims, acc, v);
+                else
+                    acc = m == 0                         ? v
+                          : s->reduce == HONE_REDUCE_MAX ? hone_dim_max(dims, acc, v)
+                                                         : hone_dim_min(dims, acc, v);
             }
             tensor[s->tensor][c] = acc;
         }

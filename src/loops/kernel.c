@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   kernel: from stages to launches: a schedule each, the kernel's text, its arguments, temporaries and scratch (kernel.h). */
+   kernel: from stages to launches: a schedule each, the kernel's text, its arguments, temporaries and scratch
+   (kernel.h). */
 #include "loops/kernel.h"
 
 #include <inttypes.h>
@@ -41,20 +42,25 @@ static void memory(signature *g, hone_karg a, const char *type, bool constant, c
     const int n = g->arg.n;
     if (offsets) {
         hone_text_put(g->head, "%sHONE_GLOBAL uchar *hone_b%d, const int64_t hone_o%d", sep, n, n);
-        hone_text_put(g->start, "    HONE_GLOBAL %s%s *const %s = HONE_AT(%s%s, hone_b%d, hone_o%d);\n", constant ? "const " : "", type,
-                      name, constant ? "const " : "", type, n, n);
+        hone_text_put(g->start, "    HONE_GLOBAL %s%s *const %s = HONE_AT(%s%s, hone_b%d, hone_o%d);\n",
+                      constant ? "const " : "", type, name, constant ? "const " : "", type, n, n);
     } else hone_text_put(g->head, "%s%s%s *const %s", sep, constant ? "const " : "", type, name);
     add(g, a, 8);
     if (offsets) add(g, (hone_karg){.kind = HONE_KARG_OFFSET, .which = a.which}, 8);
 }
 static void number_argument(signature *g, const hone_kernel_number *n) {
-    static const char *const types[] = {
-        [HONE_KARG_I64] = "int64_t", [HONE_KARG_STEP] = "int64_t", [HONE_KARG_F64] = "double", [HONE_KARG_F32] = "float"};
+    static const char *const types[] = {[HONE_KARG_I64] = "int64_t",
+                                        [HONE_KARG_STEP] = "int64_t",
+                                        [HONE_KARG_F64] = "double",
+                                        [HONE_KARG_F32] = "float"};
     hone_text_put(g->head, "%sconst %s %s", g->arg.n ? ", " : "", types[n->kind], n->name);
     add(g, (hone_karg){.kind = n->kind, .i = n->i, .f = n->f}, n->kind == HONE_KARG_F32 ? 4 : 8);
 }
-static bool uses_tensor(const hone_kernel *m, int t) { return m->written[t] || (m->p.loaded[t] && !m->p.held[t]); }
-/* Numbers that were written into the text: parameters, strides, sizes; those of the schedule are there already. */
+static bool uses_tensor(const hone_kernel *m, int t) {
+    return m->written[t] || (m->p.loaded[t] && !m->p.held[t]);
+}
+/* Numbers that were written into the text: parameters, strides, sizes; those of the schedule are there
+   already. */
 static void collect(hone_kernel *m) {
     hone_printer *p = &m->p;
     const hone_instance *in = p->in;
@@ -62,7 +68,9 @@ static void collect(hone_kernel *m) {
         if (!p->param_used[k]) continue;
         hone_kernel_number n = {.name = p->param[k], .kind = HONE_KARG_I64, .i = m->param[k].i};
         if (in->param_real[k])
-            n = (hone_kernel_number){.name = p->param[k], .kind = p->param_used[k] > 1 ? HONE_KARG_F64 : HONE_KARG_F32, .f = m->param[k].f};
+            n = (hone_kernel_number){.name = p->param[k],
+                                     .kind = p->param_used[k] > 1 ? HONE_KARG_F64 : HONE_KARG_F32,
+                                     .f = m->param[k].f};
         if (n.kind == HONE_KARG_F64) p->f64 = true;
         if (!hone_push(&m->number, n)) m->failed = true;
     }
@@ -72,12 +80,15 @@ static void collect(hone_kernel *m) {
             if (__builtin_mul_overflow(size, m->param[in->tensor[t].dim[k]].i, &size)) size = INT64_MAX;
             if (!p->stride_used[t * HONE_MAX_RANK + k]) continue;
             const char *name = hone_arena_text(p->arena, "%s_%d", p->tensor[t], k);
-            hone_kernel_number n = {.name = name, .kind = HONE_KARG_I64, .i = m->stride[t * HONE_MAX_RANK + k]};
+            hone_kernel_number n = {
+                .name = name, .kind = HONE_KARG_I64, .i = m->stride[t * HONE_MAX_RANK + k]};
             if (!name || !hone_push(&m->number, n)) m->failed = true;
         }
         if (!p->size_used[t]) continue;
         const char *name = hone_arena_text(p->arena, "%s_size", p->tensor[t]);
-        if (!name || !hone_push(&m->number, ((hone_kernel_number){.name = name, .kind = HONE_KARG_I64, .i = size}))) m->failed = true;
+        if (!name ||
+            !hone_push(&m->number, ((hone_kernel_number){.name = name, .kind = HONE_KARG_I64, .i = size})))
+            m->failed = true;
     }
 }
 static void sign(signature *g, hone_arena *arena, bool fails, hone_launch *l) {
@@ -93,7 +104,8 @@ static void sign(signature *g, hone_arena *arena, bool fails, hone_launch *l) {
         const char *type = hone_print_element_of(in->tensor[t].dtype).c;
         if (in->tensor[t].dtype == HONE_DTYPE_F64) m->p.f64 = true;
         const bool writes = m->written[t];
-        memory(g, (hone_karg){.kind = HONE_KARG_TENSOR, .which = t, .writes = writes}, type, !writes, m->p.tensor[t]);
+        memory(g, (hone_karg){.kind = HONE_KARG_TENSOR, .which = t, .writes = writes}, type, !writes,
+               m->p.tensor[t]);
     }
     if (m->scratch >= 0)
         memory(g, (hone_karg){.kind = HONE_KARG_SCRATCH, .which = m->scratch, .writes = m->scratch_written},
@@ -117,12 +129,14 @@ static void sign(signature *g, hone_arena *arena, bool fails, hone_launch *l) {
         const float single = (float)n->f;
         if (n->kind == HONE_KARG_F64) {
             memcpy(number + moved, &n->f, 8);
-            hone_text_put(g->start, "    const double %s = hone_from_bits_f64((uint64_t)hone_number[%d]);\n", n->name, moved);
+            hone_text_put(g->start, "    const double %s = hone_from_bits_f64((uint64_t)hone_number[%d]);\n",
+                          n->name, moved);
         } else if (n->kind == HONE_KARG_F32) {
             uint32_t u;
             memcpy(&u, &single, 4);
             number[moved] = u;
-            hone_text_put(g->start, "    const float %s = hone_from_bits_f32((uint32_t)hone_number[%d]);\n", n->name, moved);
+            hone_text_put(g->start, "    const float %s = hone_from_bits_f32((uint32_t)hone_number[%d]);\n",
+                          n->name, moved);
         } else hone_text_put(g->start, "    const int64_t %s = hone_number[%d];\n", n->name, moved);
         moved++;
     }
@@ -143,28 +157,37 @@ static hone_status finish(maker *o, hone_kernel *m, hone_text *body, hone_launch
     collect(m);
     signature g = {.m = m, .head = &head, .start = &start};
     sign(&g, o->arena, fails, l);
-    hone_text_put(&text, "(%s) {\n%s%s", head.text ? head.text : "", start.text ? start.text : "", m->shared->text ? m->shared->text : "");
+    hone_text_put(&text, "(%s) {\n    HONE_BEGIN();\n%s%s", head.text ? head.text : "",
+                  start.text ? start.text : "", m->shared->text ? m->shared->text : "");
     if (fails) hone_text_put(&text, "    int bad = 0;\n");
     hone_text_put(&text, "%s", body->text ? body->text : "");
-    if (fails) hone_text_put(&text, "    if (bad) HONE_RAISE(hone_error, ~(hone_where << 8 | (uint32_t)(bad < 255 ? bad : 255)));\n");
+    if (fails)
+        hone_text_put(
+            &text,
+            "    if (bad) HONE_RAISE(hone_error, ~(hone_where << 8 | (uint32_t)(bad < 255 ? bad : 255)));\n");
     hone_text_put(&text, "}\n");
     hone_status s = HONE_OK;
-    if (g.failed || m->failed || head.failed || start.failed || text.failed || body->failed || m->shared->failed) s = no_memory();
+    if (g.failed || m->failed || head.failed || start.failed || text.failed || body->failed ||
+        m->shared->failed)
+        s = no_memory();
     if (!s && m->p.f64 && !o->target->f64)
         s = hone_fail(HONE_NOT_SUPPORTED, "'%s' of %s computes in f64, which the device does not have",
-                      o->in->tensor[o->in->stage[m->first].tensor].name, o->in->program ? o->in->program->name : "a fused node");
+                      o->in->tensor[o->in->stage[m->first].tensor].name,
+                      o->in->program ? o->in->program->name : "a fused node");
     if (!s) {
         l->f64 = m->p.f64, l->threads = m->s->threads, l->shared_bytes = m->shared_bytes;
         l->name = hone_arena_text(o->arena, "hone_%016" PRIx64 "%08x", hash(text.text, 0xcbf29ce484222325u),
                                   (unsigned)(hash(text.text, (uint64_t)m->s->threads + 77) >> 32));
-        if (l->name) l->text = hone_arena_text(o->arena, "HONE_ENTRY(%s, %d)%s", l->name, l->threads, text.text);
+        if (l->name)
+            l->text = hone_arena_text(o->arena, "HONE_ENTRY(%s, %d)%s", l->name, l->threads, text.text);
         if (!l->name || !l->text) s = no_memory();
     }
     hone_vec_free(&g.arg);
     hone_text_free(&head), hone_text_free(&start), hone_text_free(&text);
     return s;
 }
-static hone_status print(maker *o, const hone_schedule *sch, int first, int scratch, bool second, hone_launch *l) {
+static hone_status print(maker *o, const hone_schedule *sch, int first, int scratch, bool second,
+                         hone_launch *l) {
     const hone_instance *in = o->in;
     const hone_stage *s = in->stage + first;
     hone_text body = {0}, shared = {0};
@@ -181,7 +204,8 @@ static hone_status print(maker *o, const hone_schedule *sch, int first, int scra
     hone_knows *know = st ? NULL : HONE_NEW_N(p->arena, hone_knows, sch->n_stage);
     if (!st) m.written = HONE_NEW_N(p->arena, uint8_t, in->n_tensor + 1);
     if (!st && (!know || !m.written)) st = no_memory();
-    for (int k = 0; k < sch->n_stage && !st; k++) st = hone_know_stage(p->arena, in, first + k, o->param, know + k);
+    for (int k = 0; k < sch->n_stage && !st; k++)
+        st = hone_know_stage(p->arena, in, first + k, o->param, know + k);
     m.know = know;
     if (!st) {
         for (int t = 0; t < in->n_tensor; t++) hone_print_name_tensor(p, t);
@@ -193,13 +217,16 @@ static hone_status print(maker *o, const hone_schedule *sch, int first, int scra
         memset(p->param_used, 0, (size_t)in->n_param);
         if (s->over >= 0) {
             p->index[s->over_index] = hone_print_unique(p, in->index[s->over_index].name);
-            if (!hone_push(&m.number, ((hone_kernel_number){.name = p->index[s->over_index], .kind = HONE_KARG_STEP}))) m.failed = true;
+            if (!hone_push(&m.number,
+                           ((hone_kernel_number){.name = p->index[s->over_index], .kind = HONE_KARG_STEP})))
+                m.failed = true;
         }
         if (sch->kind != HONE_ROWS) hone_print_name_indices(p, s);
         if (scratch >= 0) m.scratch_type = hone_body_acc(&m, s);
         hone_kernel_body(&m, second);
+        /* lives in a register */
         for (int k = 0; k < sch->n_stage; k++)
-            if (p->held[s[k].tensor] && !m.written[s[k].tensor]) o->out->temp_bytes[s[k].tensor] = 0; /* lives in a register */
+            if (p->held[s[k].tensor] && !m.written[s[k].tensor]) o->out->temp_bytes[s[k].tensor] = 0;
         st = finish(o, &m, &body, l);
     }
     l->first_stage = first, l->n_stage = sch->n_stage, l->schedule = *sch;
@@ -211,11 +238,13 @@ static hone_status print(maker *o, const hone_schedule *sch, int first, int scra
 
 /* ---- stages ---- */
 static int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static hone_status launch(maker *o, const hone_schedule *sch, int first, int64_t groups, int scratch, bool second) {
+static hone_status launch(maker *o, const hone_schedule *sch, int first, int64_t groups, int scratch,
+                          bool second) {
     hone_launch l = {.groups = groups};
     if (groups < 1) return HONE_OK;
     if (groups > INT32_MAX)
-        return hone_fail(HONE_NOT_SUPPORTED, "'%s' has too many elements for a grid", o->in->tensor[o->in->stage[first].tensor].name);
+        return hone_fail(HONE_NOT_SUPPORTED, "'%s' has too many elements for a grid",
+                         o->in->tensor[o->in->stage[first].tensor].name);
     HONE_TRY(print(o, sch, first, scratch, second, &l));
     return hone_push_in(o->arena, &o->launch, l) ? HONE_OK : no_memory();
 }
@@ -223,24 +252,32 @@ static hone_status stage(maker *o, int first, int *n) {
     const hone_stage *s = o->in->stage + first;
     hone_schedule sch;
     HONE_TRY(hone_schedule_choose(o->arena, o->in, first, o->param, o->stride, &o->target->wish, &sch));
-    const char *wrong = hone_schedule_illegal(o->in, first, o->param, o->stride, o->target->wish.max_threads, &sch);
+    const char *wrong =
+        hone_schedule_illegal(o->in, first, o->param, o->stride, o->target->wish.max_threads, &sch);
     if (wrong) return hone_fail(HONE_BUG, "the schedule of '%s': %s", o->in->tensor[s->tensor].name, wrong);
     int64_t points = 1;
+    /* nothing to do, however long the others are */
     for (int k = 0; k < sch.n_order; k++)
-        if (o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i <= 0) { /* nothing to do, however long the others are */
+        if (o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i <= 0) {
             *n = sch.n_stage;
             return HONE_OK;
         }
     for (int k = 0; k < sch.n_order; k++)
-        if (__builtin_mul_overflow(points, o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i, &points) ||
+        if (__builtin_mul_overflow(
+                points, o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i, &points) ||
             points > (int64_t)1 << 40)
-            return hone_fail(HONE_NOT_SUPPORTED, "'%s' has too many elements for a grid", o->in->tensor[s->tensor].name);
+            return hone_fail(HONE_NOT_SUPPORTED, "'%s' has too many elements for a grid",
+                             o->in->tensor[s->tensor].name);
     *n = sch.n_stage;
-    if (sch.kind == HONE_EACH) return launch(o, &sch, first, up(points, (int64_t)sch.threads * sch.unroll), -1, false);
-    if (sch.kind == HONE_OWNERS) return launch(o, &sch, first, up(points * sch.owners, sch.threads), -1, false);
-    if (sch.kind == HONE_LANES || sch.kind == HONE_ROWS) return launch(o, &sch, first, up(points, sch.threads / sch.lanes), -1, false);
+    if (sch.kind == HONE_EACH)
+        return launch(o, &sch, first, up(points, (int64_t)sch.threads * sch.unroll * sch.vector), -1, false);
+    if (sch.kind == HONE_OWNERS)
+        return launch(o, &sch, first, up(points * sch.owners, sch.threads), -1, false);
+    if (sch.kind == HONE_LANES || sch.kind == HONE_ROWS)
+        return launch(o, &sch, first, up(points, sch.threads / sch.lanes), -1, false);
     if (sch.kind == HONE_TILES) {
-        const int64_t a = o->param[o->in->index[o->in->list[s->index0 + sch.order[sch.n_order - 1]]].extent].i,
+        const int64_t a = o->param[o->in->index[o->in->list[s->index0 + sch.order[sch.n_order - 1]]].extent]
+                              .i,
                       b = o->param[o->in->index[o->in->list[s->index0 + sch.across]].extent].i;
         return launch(o, &sch, first, points ? points / a / b * up(a, 32) * up(b, 32) : 0, -1, false);
     }
@@ -270,7 +307,8 @@ static hone_status places(maker *o) { /* of temporaries: row-major */
     for (int t = 0; t < in->n_tensor; t++) {
         const hone_tensor *w = in->tensor + t;
         if (w->dtype == HONE_DTYPE_C128 || w->dtype == HONE_DTYPE_C64 || w->dtype == HONE_DTYPE_STRING)
-            return hone_fail(HONE_NOT_SUPPORTED, "'%s' is %s, which no kernel computes with", w->name, hone_dtypes[w->dtype].name);
+            return hone_fail(HONE_NOT_SUPPORTED, "'%s' is %s, which no kernel computes with", w->name,
+                             hone_dtypes[w->dtype].name);
         if (w->role != HONE_ROLE_TEMP) continue;
         int64_t n = 1;
         for (int k = w->rank - 1; k >= 0; k--) {
@@ -284,10 +322,17 @@ static hone_status places(maker *o) { /* of temporaries: row-major */
     }
     return HONE_OK;
 }
-hone_status hone_kernels_make(hone_arena *arena, const hone_kernel_target *target, const hone_instance *in, const hone_param *param,
-                              int64_t *stride, const hone_taker *taker, hone_kernels *out) {
+hone_status hone_kernels_make(hone_arena *arena, const hone_kernel_target *target, const hone_instance *in,
+                              const hone_param *param, int64_t *stride, const hone_taker *taker,
+                              hone_kernels *out) {
     *out = (hone_kernels){.temp_bytes = HONE_NEW_N(arena, int64_t, in->n_tensor + 1)};
-    maker o = {.arena = arena, .target = target, .in = in, .param = param, .stride = stride, .taker = taker, .out = out};
+    maker o = {.arena = arena,
+               .target = target,
+               .in = in,
+               .param = param,
+               .stride = stride,
+               .taker = taker,
+               .out = out};
     if (!out->temp_bytes) return no_memory();
     HONE_TRY(places(&o));
     for (int k = 0, n = 0; k < in->n_stage; k += n) {
@@ -299,7 +344,8 @@ hone_status hone_kernels_make(hone_arena *arena, const hone_kernel_target *targe
         } else {
             turn.rounds = param[in->index[s->over_index].extent].i;
             int each = 0;
-            for (n = 0; k + n < in->n_stage && in->stage[k + n].over == s->over; n += each) HONE_TRY(stage(&o, k + n, &each));
+            for (n = 0; k + n < in->n_stage && in->stage[k + n].over == s->over; n += each)
+                HONE_TRY(stage(&o, k + n, &each));
         }
         turn.n = o.launch.n - turn.first;
         if (turn.n && turn.rounds > 0 && !hone_push_in(arena, &o.turn, turn)) return no_memory();
@@ -318,7 +364,11 @@ void hone_launch_describe(const hone_launch *l, hone_text *out) {
     if (l->schedule.lanes > 1) hone_text_put(out, ", %d lanes a reduction", l->schedule.lanes);
     if (l->schedule.slices) hone_text_put(out, ", %lld slices", (long long)l->schedule.slices);
     if (l->schedule.kind == HONE_OWNERS)
-        hone_text_put(out, ", %lld owners%s", (long long)l->schedule.owners, l->schedule.whole ? ", in order" : "");
+        hone_text_put(out, ", %lld owners%s", (long long)l->schedule.owners,
+                      l->schedule.whole ? ", in order" : "");
     if (l->schedule.unroll > 1) hone_text_put(out, ", %d places each", l->schedule.unroll);
+    if (l->schedule.vector > 1)
+        hone_text_put(out, ", %d neighbours each, %d loads at once", l->schedule.vector,
+                      l->schedule.n_vectored);
     if (l->n_stage > 1) hone_text_put(out, ", %d stages", l->n_stage);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   kernel: an instance as kernels for a device: texts and launches, plain data. A device compiles the texts, allocates the temporaries, sets the
-   arguments and launches in order; it needs to know nothing about stages.
+   kernel: an instance as kernels for a device: texts and launches, plain data. A device compiles the texts,
+   allocates the temporaries, sets the arguments and launches in order; it needs to know nothing about stages.
 
-   A text depends on the instance, on its schedule and on which checks fell away; extents and strides are arguments, so one text serves many shapes.
-   Its name is made of its contents: equal names, equal texts. Before it stands the target's prelude (hone_kernel_prelude): words, fn.h, storage.h;
+   A text depends on the instance, on its schedule and on which checks fell away; extents and strides are
+   arguments, so one text serves many shapes. Its name is made of its contents: equal names, equal texts.
+   Before it stands the target's prelude (hone_kernel_prelude): words, fn.h, storage.h;
    several kernels may stand behind one prelude.
 
-   A load or store outside of its tensor raises the error word (a uint32_t, 0 before a run) to ~(where << 8 | 1 + tensor): the first step that fails wins,
-   on every run the same. What was outside counts as 0 or is not stored. Nothing here allocates device memory, compiles or launches. */
+   A load or store outside of its tensor raises the error word (a uint32_t, 0 before a run) to ~(where << 8 |
+   1 + tensor): the first step that fails wins, on every run the same. What was outside counts as 0 or is not
+   stored. Nothing here allocates device memory, compiles or launches. */
 #ifndef HONE_LOOPS_KERNEL_H
 #define HONE_LOOPS_KERNEL_H
 #include "loops/schedule.h"
@@ -27,14 +29,19 @@ void hone_kernel_prelude(const hone_kernel_target *, bool f64, hone_text *out);
 typedef enum {
     HONE_KARG_TENSOR,  /* memory: tensor `which` of the instance */
     HONE_KARG_SCRATCH, /* memory: scratch `which` */
-    HONE_KARG_NUMBERS, /* memory: the launch's `number`s, filled before the first run; they stay as they are */
-    HONE_KARG_ERROR,   /* memory: the error word */
-    HONE_KARG_OFFSET,  /* int64: in bytes, from the start of the memory argument just before. OpenCL only: elsewhere memory is an address */
-    HONE_KARG_I64,     /* i */
-    HONE_KARG_F64,     /* f */
-    HONE_KARG_F32,     /* f, as a float */
-    HONE_KARG_STEP,    /* int64: which round of a recurrence */
-    HONE_KARG_WHERE /* uint32 below 2^24: the device's number for this launch, told by the error word; earlier launches have lower ones */
+    /* memory: the launch's `number`s, filled before the first run; they stay as they are */
+    HONE_KARG_NUMBERS,
+    HONE_KARG_ERROR, /* memory: the error word */
+    /* int64: in bytes, from the start of the memory argument just before. OpenCL only: elsewhere memory is an
+       address */
+    HONE_KARG_OFFSET,
+    HONE_KARG_I64,  /* i */
+    HONE_KARG_F64,  /* f */
+    HONE_KARG_F32,  /* f, as a float */
+    HONE_KARG_STEP, /* int64: which round of a recurrence */
+    /* uint32 below 2^24: the device's number for this launch, told by the error word; earlier launches have
+       lower ones */
+    HONE_KARG_WHERE
 } hone_karg_kind;
 typedef struct {
     hone_karg_kind kind;
@@ -55,7 +62,8 @@ typedef struct {
     int n_number;
     int first_stage, n_stage;
     hone_schedule schedule;
-    /* A kernel of the device's own: `text` is a whole program, in which `entry` is the kernel; grid and arguments are for the device to say. NULL: a printed one */
+    /* A kernel of the device's own: `text` is a whole program, in which `entry` is the kernel; grid and
+       arguments are for the device to say. NULL: a printed one */
     const void *own;
     const char *entry;
 } hone_launch;
@@ -67,7 +75,8 @@ typedef struct {
     hone_launch *launch;
     hone_launches *turn;
     int n_launch, n_turn;
-    int64_t *temp_bytes; /* of each tensor of the instance: what a temporary needs; 0: no temporary, or it lives in registers */
+    /* of each tensor of the instance: what a temporary needs; 0: no temporary, or it lives in registers */
+    int64_t *temp_bytes;
     int64_t *scratch_bytes;
     int n_scratch;
 } hone_kernels;
@@ -85,10 +94,11 @@ typedef struct {
     void *of;
     hone_status (*take)(void *of, hone_arena *, int stage, hone_taken *);
 } hone_taker;
-/* stride: HONE_MAX_RANK each, in elements, tensor by tensor; those of temporaries are filled in (row-major). HONE_NOT_SUPPORTED, by name: the
-   device has no f64, or something that cannot be said. */
-hone_status hone_kernels_make(hone_arena *, const hone_kernel_target *, const hone_instance *, const hone_param *, int64_t *stride,
-                              const hone_taker * /* or NULL */, hone_kernels *out) HONE_CHECKED;
+/* stride: HONE_MAX_RANK each, in elements, tensor by tensor; those of temporaries are filled in (row-major).
+   HONE_NOT_SUPPORTED, by name: the device has no f64, or something that cannot be said. */
+hone_status hone_kernels_make(hone_arena *, const hone_kernel_target *, const hone_instance *,
+                              const hone_param *, int64_t *stride, const hone_taker * /* or NULL */,
+                              hone_kernels *out) HONE_CHECKED;
 /* How one launch is described to people: kind, grid, threads. */
 void hone_launch_describe(const hone_launch *, hone_text *out);
 #endif

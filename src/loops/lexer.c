@@ -7,21 +7,22 @@
 #include <string.h>
 
 /* Longest first, so that a prefix never wins. */
-static const char *const marks[] = {
-    "add=", "mul=", "max=", "min=", "->", "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "[", "]",
-    ",",    ":",    "=",    "?",    "~",  "!",  "+",  "-",  "*",  "/",  "%",  "<",  ">",  "&",  "^", "|", ";", "."};
+static const char *const marks[] = {"add=", "mul=", "max=", "min=", "->", "..", "<<", ">>", "<=",
+                                    ">=",   "==",   "!=",   "&&",   "||", "(",  ")",  "[",  "]",
+                                    ",",    ":",    "=",    "?",    "~",  "!",  "+",  "-",  "*",
+                                    "/",    "%",    "<",    ">",    "&",  "^",  "|",  ";",  "."};
 
 static bool joins(const hone_token *t) { /* a line that ends so goes on */
-    static const char *const open[] = {
-        ",", "+", "-", "*", "/", "%", "<", ">", "&", "^", "|", "<=", ">=", "==", "!=", "&&", "||", "=", "->", "<<", ">>", "(", "["};
+    static const char *const open[] = {",",  "+",  "-",  "*",  "/",  "%", "<",  ">",  "&",  "^", "|", "<=",
+                                       ">=", "==", "!=", "&&", "||", "=", "->", "<<", ">>", "(", "["};
     if (t->kind != HONE_TOK_MARK) return false;
     for (size_t k = 0; k < sizeof open / sizeof *open; k++)
         if (!strcmp(open[k], t->text)) return true;
     return false;
 }
 
-hone_status hone_lex(hone_arena *a, hone_arena *scratch, const char *source, int first_line, const char *text, size_t bytes,
-                     hone_token **out) {
+hone_status hone_lex(hone_arena *a, hone_arena *scratch, const char *source, int first_line, const char *text,
+                     size_t bytes, hone_token **out) {
     hone_vec(hone_token) v = {0};
     hone_status s = HONE_OK;
     const char *p = text, *end = text + bytes;
@@ -47,7 +48,10 @@ hone_status hone_lex(hone_arena *a, hone_arena *scratch, const char *source, int
             fresh = false;
             bool arrow = q + 1 < end && q[0] == '-' && q[1] == '>';
             if (depth == 0 && !arrow && !(v.n && joins(v.at + v.n - 1))) {
-                hone_token t = {.kind = HONE_TOK_LINE, .line = line, .column = (int)(q - bol) + 1, .indent = (int)(q - p)};
+                hone_token t = {.kind = HONE_TOK_LINE,
+                                .line = line,
+                                .column = (int)(q - bol) + 1,
+                                .indent = (int)(q - p)};
                 if (!hone_push(&v, t)) goto memory;
             }
             p = q;
@@ -63,7 +67,8 @@ hone_status hone_lex(hone_arena *a, hone_arena *scratch, const char *source, int
             while (q < end && (isalnum((unsigned char)*q) || *q == '_')) q++;
             /* add= and friends are marks, but "max" alone is a name */
             bool store = q - p == 3 && q < end && *q == '=' && !(q + 1 < end && q[1] == '=') &&
-                         (!memcmp(p, "add", 3) || !memcmp(p, "mul", 3) || !memcmp(p, "max", 3) || !memcmp(p, "min", 3));
+                         (!memcmp(p, "add", 3) || !memcmp(p, "mul", 3) || !memcmp(p, "max", 3) ||
+                          !memcmp(p, "min", 3));
             if (!store) {
                 t.kind = HONE_TOK_NAME, t.text = hone_arena_textn(a, p, (size_t)(q - p)), p = q;
                 if (end - p >= 2 && p[0] == '.' && p[1] == '.') t.group = true, p += 2;
@@ -84,12 +89,14 @@ hone_status hone_lex(hone_arena *a, hone_arena *scratch, const char *source, int
                 if (isdigit((unsigned char)*q)) num[n++] = *q++;
                 else if (*q == '.') t.real = true, num[n++] = *q++;
                 else if ((*q == 'e' || *q == 'E') && q + 1 < end &&
-                         (isdigit((unsigned char)q[1]) || ((q[1] == '-' || q[1] == '+') && q + 2 < end && isdigit((unsigned char)q[2])))) {
+                         (isdigit((unsigned char)q[1]) ||
+                          ((q[1] == '-' || q[1] == '+') && q + 2 < end && isdigit((unsigned char)q[2])))) {
                     t.real = true, num[n++] = *q++, num[n++] = *q++;
                 } else break;
             }
             num[n] = 0;
-            t.kind = HONE_TOK_NUMBER, t.f = strtod(num, NULL), t.i = t.real ? 0 : strtoll(num, NULL, 10), p = q;
+            t.kind = HONE_TOK_NUMBER, t.f = strtod(num, NULL), t.i = t.real ? 0 : strtoll(num, NULL, 10),
+            p = q;
             if (!hone_push(&v, t)) goto memory;
             continue;
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   lexer: ops text into tokens. Newlines are tokens where a line ends; brackets and trailing operators join lines. Private to loops. */
+   lexer: ops text into tokens. Newlines are tokens where a line ends; brackets and trailing operators join
+   lines. Private to loops. */
 #ifndef HONE_LOOPS_LEXER_H
 #define HONE_LOOPS_LEXER_H
 #include "base/mem.h"
@@ -20,7 +21,8 @@ typedef struct {
     int64_t i;
     double f;
 } hone_token;
-/* Tokens of one row; the first line's indent is 0. The last token is END. Tokens lie in `scratch`, the words they point to in the arena. */
-hone_status hone_lex(hone_arena *, hone_arena *scratch, const char *source, int first_line, const char *text, size_t bytes,
-                     hone_token **out) HONE_CHECKED;
+/* Tokens of one row; the first line's indent is 0. The last token is END. Tokens lie in `scratch`, the words
+   they point to in the arena. */
+hone_status hone_lex(hone_arena *, hone_arena *scratch, const char *source, int first_line, const char *text,
+                     size_t bytes, hone_token **out) HONE_CHECKED;
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   library: all rows of the embedded ops text, and a user's. Splits text into rows at lines that begin at the left margin. A model has ops of a few kinds only, so the
-   embedded rows are parsed when they are first asked for (tests ask for all); a user's at once, since they may be wrong.
+   library: all rows of the embedded ops text, and a user's. Splits text into rows at lines that begin at the
+   left margin. A model has ops of a few kinds only, so the embedded rows are parsed when they are first asked
+   for (tests ask for all); a user's at once, since they may be wrong.
 
-   A user's text becomes a library of its own on top of the one before: what was published never changes, so readers need no lock, and a
-   text with a mistake in it leaves nothing behind. */
+   A user's text becomes a library of its own on top of the one before: what was published never changes, so
+   readers need no lock, and a text with a mistake in it leaves nothing behind. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -49,15 +50,17 @@ void hone_library_destroy(hone_library *l) {
 static hone_status parse(hone_library *l, row *r) {
     hone_arena *scratch = hone_arena_create();
     hone_program *made = NULL;
-    hone_status s = scratch ? hone_parse_row(l->arena, scratch, r->source, r->line, r->text, r->bytes, r->snippets, &made)
-                            : hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+    hone_status s =
+        scratch ? hone_parse_row(l->arena, scratch, r->source, r->line, r->text, r->bytes, r->snippets, &made)
+                : hone_fail(HONE_NO_MEMORY, "no memory for the op library");
     hone_arena_destroy(scratch);
     if (!s) atomic_store(&r->program, made);
     return s;
 }
 static const hone_program *parsed(const hone_library *l, row *r) {
     if (!atomic_load(&r->program)) {
-        hone_library *mine = (hone_library *)l; /* what it holds does not change, only how much of it is worked out */
+        /* what it holds does not change, only how much of it is worked out */
+        hone_library *mine = (hone_library *)l;
         pthread_mutex_lock(&mine->lock);
         const hone_status s = atomic_load(&r->program) ? HONE_OK : parse(mine, r);
         (void)s; /* it stays NULL; rows are tested, so there is no memory */
@@ -72,7 +75,8 @@ static bool read_head(hone_library *l, row *r) {
     size_t dot = n;
     while (dot && at[dot - 1] != '.') dot--;
     if (at + n >= r->text + r->bytes) return false;
-    r->domain = dot ? hone_arena_textn(l->arena, at, dot - 1) : "", r->name = hone_arena_textn(l->arena, at + dot, n - dot);
+    r->domain = dot ? hone_arena_textn(l->arena, at, dot - 1) : "",
+    r->name = hone_arena_textn(l->arena, at + dot, n - dot);
     r->since = atoi(at + n);
     if (r->domain && !strcmp(r->domain, "ai.onnx")) r->domain = "";
     return r->domain && r->name;
@@ -83,7 +87,9 @@ static uint32_t hash(const char *domain, const char *name) {
     for (const char *p = name; *p; p++) h = (h ^ (unsigned char)*p) * 16777619u;
     return h;
 }
-static bool same(const row *p, const char *domain, const char *name) { return !strcmp(p->name, name) && !strcmp(p->domain, domain); }
+static bool same(const row *p, const char *domain, const char *name) {
+    return !strcmp(p->name, name) && !strcmp(p->domain, domain);
+}
 static bool rehash(hone_library *l) {
     int size = 64;
     while (size < l->row.n * 2) size *= 2;
@@ -93,8 +99,10 @@ static bool rehash(hone_library *l) {
     for (int k = 0; k < l->row.n; k++) {
         const row *p = l->row.at + k;
         uint32_t h = hash(p->domain, p->name) & (uint32_t)(size - 1);
-        while (l->slot.at[h] && !same(l->row.at + l->slot.at[h] - 1, p->domain, p->name)) h = (h + 1) & (uint32_t)(size - 1);
-        if (!l->slot.at[h] || l->row.at[l->slot.at[h] - 1].since <= p->since) l->slot.at[h] = k + 1; /* the newest; a later row replaces */
+        while (l->slot.at[h] && !same(l->row.at + l->slot.at[h] - 1, p->domain, p->name))
+            h = (h + 1) & (uint32_t)(size - 1);
+        /* the newest; a later row replaces */
+        if (!l->slot.at[h] || l->row.at[l->slot.at[h] - 1].since <= p->since) l->slot.at[h] = k + 1;
     }
     return true;
 }
@@ -115,8 +123,9 @@ static hone_status add_rows(hone_library *l, const char *source, const char *tex
             const char *q = p;
             while (q < next && (*q == ' ' || *q == '\t' || *q == '\r' || *q == '\n')) q++;
             if (q < next && *q != '#')
-                return hone_fail(HONE_BAD_INPUT, "%s:%d:%d: a row begins with 'op' or 'lines' at the left margin", source, line,
-                                 (int)(q - p) + 1);
+                return hone_fail(HONE_BAD_INPUT,
+                                 "%s:%d:%d: a row begins with 'op' or 'lines' at the left margin", source,
+                                 line, (int)(q - p) + 1);
             line++, p = next;
             continue;
         }
@@ -126,8 +135,8 @@ static hone_status add_rows(hone_library *l, const char *source, const char *tex
             p = next, line++;
             eol = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
             next = eol ? eol + 1 : end;
-        } while (p < end &&
-                 (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r' || (*p == '#' && (next - p <= 7 || memcmp(p, "# file ", 7)))));
+        } while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r' ||
+                             (*p == '#' && (next - p <= 7 || memcmp(p, "# file ", 7)))));
         const char *stop = p; /* trailing blank and comment lines belong to what follows */
         for (;;) {
             const char *b = stop;
@@ -144,16 +153,22 @@ static hone_status add_rows(hone_library *l, const char *source, const char *tex
         const char *copy = l->later ? start : hone_arena_textn(l->arena, start, (size_t)(stop - start));
         if (!copy) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
         if (shared) {
-            if (stop - start <= 6) return hone_fail(HONE_BAD_INPUT, "%s:%d:6: 'lines' needs a name", source, first);
+            if (stop - start <= 6)
+                return hone_fail(HONE_BAD_INPUT, "%s:%d:6: 'lines' needs a name", source, first);
             hone_snippet *s = HONE_NEW(l->arena, hone_snippet);
             if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
             const char *n = copy + 6;
             size_t len = strcspn(n, " \t\r\n#");
-            if (!(s->name = hone_arena_textn(l->arena, n, len))) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+            if (!(s->name = hone_arena_textn(l->arena, n, len)))
+                return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
             s->text = copy, s->bytes = (size_t)(stop - start), s->line = first, s->next = l->snippets;
             l->snippets = s;
         } else {
-            row r = {.source = source, .text = copy, .bytes = (size_t)(stop - start), .line = first, .snippets = l->snippets};
+            row r = {.source = source,
+                     .text = copy,
+                     .bytes = (size_t)(stop - start),
+                     .line = first,
+                     .snippets = l->snippets};
             if (!l->later || !read_head(l, &r)) {
                 HONE_TRY(parse(l, &r));
                 r.domain = r.program->domain, r.name = r.program->name, r.since = r.program->since;
@@ -173,7 +188,8 @@ static row *find_here(const hone_library *l, const char *domain, const char *nam
         if (same(l->row.at + l->slot.at[h] - 1, domain, name)) return l->row.at + l->slot.at[h] - 1;
     return NULL;
 }
-static row *find(const hone_library **l, const char *domain, const char *name) { /* *l: the library that has it */
+/* *l: the library that has it */
+static row *find(const hone_library **l, const char *domain, const char *name) {
     if (!strcmp(domain, "ai.onnx")) domain = "";
     for (; *l; *l = (*l)->below) {
         row *r = find_here(*l, domain, name);
@@ -185,14 +201,16 @@ const hone_program *hone_library_find(const hone_library *l, const char *domain,
     row *r = find(&l, domain, name);
     return r ? parsed(l, r) : NULL;
 }
-bool hone_library_has(const hone_library *l, const char *domain, const char *name) { return find(&l, domain, name) != NULL; }
+bool hone_library_has(const hone_library *l, const char *domain, const char *name) {
+    return find(&l, domain, name) != NULL;
+}
 int hone_library_count(const hone_library *l) { return l ? l->row.n + hone_library_count(l->below) : 0; }
 const hone_program *hone_library_at(const hone_library *l, int k) {
     for (; k >= l->row.n; l = l->below) k -= l->row.n;
     return parsed(l, l->row.at + k);
 }
 
-/* ---- the process's library ---------------------------------------------------------------------------------------------------------- */
+/* ---- the process's library ----------------------------------------------------------------------------- */
 extern const char hone_ops_text[]; /* generated at build from ops/ */
 extern const size_t hone_ops_text_bytes;
 static _Atomic(hone_library *) newest; /* the embedded rows, and on top of them what users added */
@@ -208,7 +226,8 @@ static void free_all(void) {
 static void make_builtin(void) {
     hone_library *l = NULL;
     builtin_status = hone_library_create(&l);
-    if (!builtin_status) l->later = true, builtin_status = hone_library_add(l, "ops", hone_ops_text, hone_ops_text_bytes);
+    if (!builtin_status)
+        l->later = true, builtin_status = hone_library_add(l, "ops", hone_ops_text, hone_ops_text_bytes);
     if (builtin_status) {
         strncpy(builtin_error, hone_fail_text(), sizeof builtin_error - 1);
         hone_library_destroy(l);
@@ -227,15 +246,20 @@ hone_status hone_library_builtin(const hone_library **out) {
 
 static bool stores(const hone_line *l, const char *name) {
     for (; l; l = l->next)
-        if ((l->kind == HONE_LINE_STAGE && !strcmp(l->name, name)) || stores(l->block, name) || stores(l->other, name)) return true;
+        if ((l->kind == HONE_LINE_STAGE && !strcmp(l->name, name)) || stores(l->block, name) ||
+            stores(l->other, name))
+            return true;
     return false;
 }
-/* A user's row is a program in a domain of its own. Host functions trust the signatures of our rows, so no other row may name them. */
+/* A user's row is a program in a domain of its own. Host functions trust the signatures of our rows, so no
+   other row may name them. */
 static hone_status check_row(const hone_library *below, const hone_library *mine, int k, const char *source) {
     const hone_program *p = hone_library_at(mine, k), *old = hone_library_find(below, p->domain, p->name);
     const char *why = NULL;
-    if (!p->domain[0] || !strncmp(p->domain, "ai.onnx", 7)) why = "is in ONNX's domain: give it one of your own, as in 'op my.ops.Name 1'";
-    else if (p->runs != HONE_RUNS_PROGRAM || p->how_strings) why = "is a view, host or control op: a row of yours must be a program";
+    if (!p->domain[0] || !strncmp(p->domain, "ai.onnx", 7))
+        why = "is in ONNX's domain: give it one of your own, as in 'op my.ops.Name 1'";
+    else if (p->runs != HONE_RUNS_PROGRAM || p->how_strings)
+        why = "is a view, host or control op: a row of yours must be a program";
     else if (old && (old->text_bytes != p->text_bytes || memcmp(old->text, p->text, p->text_bytes)))
         why = "is there already, with other text: give it another name";
     for (int q = p->n_in; q < p->n_in + p->n_out && !why; q++)
@@ -243,7 +267,8 @@ static hone_status check_row(const hone_library *below, const hone_library *mine
     for (int q = 0; q < k && !why; q++)
         if (same(mine->row.at + q, p->domain, p->name)) why = "is defined twice in this text";
     if (!why) return HONE_OK;
-    return hone_fail(HONE_BAD_INPUT, "%s:%d:1: op %s%s%s %s", source, p->line, p->domain, p->domain[0] ? "." : "", p->name, why);
+    return hone_fail(HONE_BAD_INPUT, "%s:%d:1: op %s%s%s %s", source, p->line, p->domain,
+                     p->domain[0] ? "." : "", p->name, why);
 }
 hone_status hone_library_extend(const char *source, const char *text, size_t bytes) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   parse: tokens of one row into a hone_program. Recursive descent, one token of look-ahead; depth is bounded, the text may be a user's. */
+   parse: tokens of one row into a hone_program. Recursive descent, one token of look-ahead; depth is bounded,
+   the text may be a user's. */
 #include "loops/parse.h"
 
 #include <ctype.h>
@@ -39,8 +40,12 @@ static void *make(parser *p, size_t bytes) {
     if (!m) memory(p);
     return m;
 }
-static bool is(const parser *p, const char *mark) { return p->t->kind == HONE_TOK_MARK && !strcmp(p->t->text, mark); }
-static bool word(const parser *p, const char *w) { return p->t->kind == HONE_TOK_NAME && !strcmp(p->t->text, w); }
+static bool is(const parser *p, const char *mark) {
+    return p->t->kind == HONE_TOK_MARK && !strcmp(p->t->text, mark);
+}
+static bool word(const parser *p, const char *w) {
+    return p->t->kind == HONE_TOK_NAME && !strcmp(p->t->text, w);
+}
 static bool take(parser *p, const char *mark) { return is(p, mark) ? (p->t++, true) : false; }
 static bool take_word(parser *p, const char *w) { return word(p, w) ? (p->t++, true) : false; }
 static void want(parser *p, const char *mark) {
@@ -53,7 +58,7 @@ static const char *name(parser *p) {
 }
 static bool at_end(const parser *p) { return p->t->kind == HONE_TOK_END || p->t->kind == HONE_TOK_LINE; }
 
-/* ---- expressions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- expressions --------------------------------------------------------------------------------------- */
 static hone_tree *expr(parser *p, int strength);
 static hone_tree *tree(parser *p, hone_tree_kind kind) {
     hone_tree *t = make(p, sizeof *t);
@@ -113,8 +118,11 @@ static hone_tree *load(parser *p, const char *nm) { /* after '[' */
     if (take(p, "..")) t->spread = true;
     return t;
 }
-static bool starts_operand(const parser *p) { return p->t->kind == HONE_TOK_NAME || p->t->kind == HONE_TOK_NUMBER || is(p, "("); }
-static bool reduction_follows(parser *p) { /* at '(' after max or min: is it a reduction? yes if an operand follows the bracket */
+static bool starts_operand(const parser *p) {
+    return p->t->kind == HONE_TOK_NAME || p->t->kind == HONE_TOK_NUMBER || is(p, "(");
+}
+/* at '(' after max or min: is it a reduction? yes if an operand follows the bracket */
+static bool reduction_follows(parser *p) {
     int depth = 0;
     const hone_token *t = p->t;
     for (; t->kind != HONE_TOK_END && t->kind != HONE_TOK_LINE; t++) {
@@ -122,7 +130,8 @@ static bool reduction_follows(parser *p) { /* at '(' after max or min: is it a r
         if (*t->text == '(' || *t->text == '[') depth++;
         if ((*t->text == ')' || *t->text == ']') && --depth == 0) {
             parser q = {.t = t + 1};
-            return starts_operand(&q) && !word(&q, "else") && !word(&q, "max") && !word(&q, "if") && !word(&q, "at");
+            return starts_operand(&q) && !word(&q, "else") && !word(&q, "max") && !word(&q, "if") &&
+                   !word(&q, "at");
         }
     }
     return false;
@@ -157,7 +166,8 @@ static hone_tree *primary(parser *p) {
             p->t++, t = load(p, nm);
         } else if (is(p, "(")) {
             bool folds = !strcmp(nm, "max") || !strcmp(nm, "min");
-            bool always = !strcmp(nm, "sum") || !strcmp(nm, "prod") || !strcmp(nm, "argmax") || !strcmp(nm, "argmin");
+            bool always =
+                !strcmp(nm, "sum") || !strcmp(nm, "prod") || !strcmp(nm, "argmax") || !strcmp(nm, "argmin");
             if (!group && (always || (folds && reduction_follows(p)))) {
                 p->t++;
                 t = tree(p, HONE_T_REDUCE), t->name = nm;
@@ -169,7 +179,8 @@ static hone_tree *primary(parser *p) {
                 t = tree(p, HONE_T_CALL), t->name = nm, t->group = group;
                 p->p->random |= !strcmp(nm, "uniform") || !strcmp(nm, "normal");
                 list(p, t, ")", item);
-                if (!strcmp(nm, "flat") && t->n_arg == 1 && t->arg[0]->kind == HONE_T_NAME && is(p, "[")) { /* flat(x)[e] */
+                /* flat(x)[e] */
+                if (!strcmp(nm, "flat") && t->n_arg == 1 && t->arg[0]->kind == HONE_T_NAME && is(p, "[")) {
                     p->t++;
                     t = load(p, t->arg[0]->name), t->flat = true;
                 } else if (!strcmp(nm, "dims") && t->n_arg == 1 && is(p, "[")) { /* dims(x)[e] */
@@ -213,9 +224,11 @@ static hone_tree *postfix_else(parser *p, hone_tree *t) {
 static const struct {
     const char *op;
     int strength;
-} binaries[] = {{"||", 0}, {"&&", 1}, {"|", 2},  {"^", 2},  {"&", 2}, {"==", 3}, {"!=", 3}, {"<", 3}, {"<=", 3},
-                {">", 3},  {">=", 3}, {"<<", 4}, {">>", 4}, {"+", 5}, {"-", 5},  {"*", 6},  {"/", 6}, {"%", 6}};
-/* strength: 0 everything … 4 sums and shifts, 5 sums, 6 only products without / and % (what a reduction takes). */
+} binaries[] = {{"||", 0}, {"&&", 1}, {"|", 2},  {"^", 2}, {"&", 2},  {"==", 3},
+                {"!=", 3}, {"<", 3},  {"<=", 3}, {">", 3}, {">=", 3}, {"<<", 4},
+                {">>", 4}, {"+", 5},  {"-", 5},  {"*", 6}, {"/", 6},  {"%", 6}};
+/* strength: 0 everything … 4 sums and shifts, 5 sums, 6 only products without / and % (what a reduction
+   takes). */
 static hone_tree *expr(parser *p, int strength) {
     if (++p->depth > MAX_DEPTH) wrong(p, "nested too deeply");
     hone_tree *left = unary(p);
@@ -227,8 +240,9 @@ static hone_tree *expr(parser *p, int strength) {
         const char *op = binaries[found].op;
         if (strength == 6 && *op != '*') break;
         p->t++;
-        hone_tree *right =
-            binaries[found].strength == 6 ? unary(p) : expr(p, binaries[found].strength + 1 > 6 ? 6 : binaries[found].strength + 1);
+        hone_tree *right = binaries[found].strength == 6
+                               ? unary(p)
+                               : expr(p, binaries[found].strength + 1 > 6 ? 6 : binaries[found].strength + 1);
         if (binaries[found].strength == 5) { /* the right side of + is a whole product, / and % included */
             for (;;) {
                 const char *o = is(p, "*") ? "*" : is(p, "/") ? "/" : is(p, "%") ? "%" : NULL;
@@ -243,7 +257,7 @@ static hone_tree *expr(parser *p, int strength) {
     return left;
 }
 
-/* ---- the head of a row -------------------------------------------------------------------------------------------------------------- */
+/* ---- the head of a row --------------------------------------------------------------------------------- */
 static void entry(parser *p, hone_entry *e) {
     if (take(p, "?")) {
         e->kind = HONE_DIM_FREE;
@@ -322,7 +336,7 @@ static void head(parser *p) {
     memcpy(g->operand, v, sizeof *v * (size_t)(g->n_in + g->n_out));
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------------- */
 static void attrs(parser *p) {
     static const struct {
         const char *name;
@@ -341,7 +355,8 @@ static void attrs(parser *p) {
             const char *k = name(p);
             size_t n = 0;
             while (n < sizeof kinds / sizeof *kinds && strcmp(k, kinds[n].name)) n++;
-            if (n == sizeof kinds / sizeof *kinds) wrong(p, "expected int, float, string, ints, floats, strings, type, tensor or body");
+            if (n == sizeof kinds / sizeof *kinds)
+                wrong(p, "expected int, float, string, ints, floats, strings, type, tensor or body");
             a.kind = kinds[n].kind;
         }
         if (take(p, "!")) a.required = true;
@@ -353,9 +368,10 @@ static void attrs(parser *p) {
                 a.s = p->t->text;
             } else if (p->t->kind == HONE_TOK_NUMBER) {
                 if (p->t->real && !typed) a.kind = a.group ? HONE_ATTR_FLOATS : HONE_ATTR_FLOAT;
-                a.f = minus ? -p->t->f : p->t->f, a.i = p->t->real ? hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = a.f}).i64
-                                                        : minus    ? -p->t->i
-                                                                   : p->t->i;
+                a.f = minus ? -p->t->f : p->t->f,
+                a.i = p->t->real ? hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = a.f}).i64
+                      : minus    ? -p->t->i
+                                 : p->t->i;
             } else if (p->t->kind == HONE_TOK_NAME && a.kind == HONE_ATTR_TYPE) {
                 a.i = hone_dtype_named(p->t->text, strlen(p->t->text));
                 if (!a.i) a.s = p->t->text; /* a type variable: whatever the inputs make it */
@@ -406,7 +422,8 @@ static hone_line *stage(parser *p) {
         l->expr = expr(p, 0);
         want(p, ")");
     } else l->expr = expr(p, 0);
-    if (word(p, "else") && p->t[1].kind == HONE_TOK_NAME && !strcmp(p->t[1].text, "skip")) p->t += 2, l->skip = true;
+    if (word(p, "else") && p->t[1].kind == HONE_TOK_NAME && !strcmp(p->t[1].text, "skip"))
+        p->t += 2, l->skip = true;
     return l;
 }
 static hone_line *definition(parser *p) { /* K = e, O.. = e, p = e, p.. = e, f(a, b) = e */
@@ -442,7 +459,8 @@ static hone_line *snippet(parser *p, int indent) { /* use NAME */
         }
         const hone_token *back = p->t;
         p->t = tokens;
-        while (p->t->kind != HONE_TOK_END && !(p->t->kind == HONE_TOK_LINE && p->t != tokens)) p->t++; /* past "lines NAME" */
+        /* past "lines NAME" */
+        while (p->t->kind != HONE_TOK_END && !(p->t->kind == HONE_TOK_LINE && p->t != tokens)) p->t++;
         hone_line *l = lines(p, 0);
         if (p->t->kind != HONE_TOK_END) wrong(p, "cannot read these shared lines");
         p->t = back, p->used--;
@@ -495,7 +513,9 @@ static hone_line *lines(parser *p, int indent) {
             p->t++;
             last_when->other = lines(p, here);
         } else if (word(p, "view") || word(p, "host") || word(p, "control")) {
-            hone_runs runs = word(p, "view") ? HONE_RUNS_VIEW : word(p, "host") ? HONE_RUNS_HOST : HONE_RUNS_CONTROL;
+            hone_runs runs = word(p, "view")   ? HONE_RUNS_VIEW
+                             : word(p, "host") ? HONE_RUNS_HOST
+                                               : HONE_RUNS_CONTROL;
             p->t++;
             const char *how = name(p);
             if (take_word(p, "when")) {
@@ -514,8 +534,8 @@ static hone_line *lines(parser *p, int indent) {
     return first;
 }
 
-hone_status hone_parse_row(hone_arena *arena, hone_arena *scratch, const char *source, int line, const char *text, size_t bytes,
-                           const hone_snippet *snippets, hone_program **out) {
+hone_status hone_parse_row(hone_arena *arena, hone_arena *scratch, const char *source, int line,
+                           const char *text, size_t bytes, const hone_snippet *snippets, hone_program **out) {
     hone_token *tokens;
     HONE_TRY(hone_lex(arena, scratch, source, line, text, bytes, &tokens));
     parser p = {.arena = arena, .scratch = scratch, .source = source, .t = tokens, .snippets = snippets};

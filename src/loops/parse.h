@@ -12,6 +12,6 @@ struct hone_snippet {
     hone_snippet *next;
 };
 /* `scratch` holds what is not needed once the row is parsed: most of it. */
-hone_status hone_parse_row(hone_arena *, hone_arena *scratch, const char *source, int line, const char *text, size_t bytes,
-                           const hone_snippet *, hone_program **out) HONE_CHECKED;
+hone_status hone_parse_row(hone_arena *, hone_arena *scratch, const char *source, int line, const char *text,
+                           size_t bytes, const hone_snippet *, hone_program **out) HONE_CHECKED;
 #endif

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
-   program: a row of ops text, parsed (docs/02-programs.md is the language). Syntax only: names are resolved when an instance is made.
+   program: a row of ops text, parsed (docs/02-programs.md is the language). Syntax only: names are resolved
+   when an instance is made.
 
-   Tokens keep their place in the text, so every later error can name the line. A program lives as long as its library. */
+   Tokens keep their place in the text, so every later error can name the line. A program lives as long as its
+   library. */
 #ifndef HONE_LOOPS_PROGRAM_H
 #define HONE_LOOPS_PROGRAM_H
 #include "base/attr.h"
 
-/* ---- the tree ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the tree ------------------------------------------------------------------------------------------ */
 typedef enum {
     HONE_T_NUMBER, /* k.i, or k.f where `real` */
     HONE_T_TEXT,   /* "string" */
     HONE_T_NAME,   /* name; `group`: written with .. */
-    HONE_T_LOAD,   /* name[arg…]; else in `other` (or NULL); `flat`: flat(name)[e]; `spread`: …[…, :].. */
-    HONE_T_CALL,   /* name(arg…); `group`: name..(e) folds a group's members; name "else": (what, otherwise) around an abbreviation */
+    HONE_T_LOAD, /* name[arg…]; else in `other` (or NULL); `flat`: flat(name)[e]; `spread`: …[…, :].. */
+    /* name(arg…); `group`: name..(e) folds a group's members; name "else": (what, otherwise) around an
+       abbreviation */
+    HONE_T_CALL,
     HONE_T_UNARY,  /* name is "-" or "!" */
     HONE_T_BINARY, /* name is the operator's spelling */
-    HONE_T_REDUCE, /* name is sum prod max min argmax argmin; arg: HONE_T_INDEX…; body; value after ':' in `other` */
-    HONE_T_INDEX,  /* name, group; extent in body (or NULL), cap in other */
-    HONE_T_TUPLE,  /* (a, b): one dim seen as several */
-    HONE_T_COLON   /* the ':' subscript */
+    /* name is sum prod max min argmax argmin; arg: HONE_T_INDEX…; body; value after ':' in `other` */
+    HONE_T_REDUCE,
+    HONE_T_INDEX, /* name, group; extent in body (or NULL), cap in other */
+    HONE_T_TUPLE, /* (a, b): one dim seen as several */
+    HONE_T_COLON  /* the ':' subscript */
 } hone_tree_kind;
 typedef struct hone_tree hone_tree;
 struct hone_tree {
@@ -48,7 +53,15 @@ typedef struct {
     hone_tree *cond;  /* ONES: or NULL */
 } hone_entry;
 
-typedef enum { HONE_OF_DTYPE, HONE_OF_VAR, HONE_OF_ANY, HONE_OF_ATTR, HONE_OF_SEQ, HONE_OF_OPT, HONE_OF_MAP } hone_of;
+typedef enum {
+    HONE_OF_DTYPE,
+    HONE_OF_VAR,
+    HONE_OF_ANY,
+    HONE_OF_ATTR,
+    HONE_OF_SEQ,
+    HONE_OF_OPT,
+    HONE_OF_MAP
+} hone_of;
 typedef struct {
     const char *name;
     hone_of of;
@@ -120,21 +133,24 @@ typedef struct hone_program {
     int line;
 } hone_program;
 
-/* ---- the library: all rows of the embedded text, and a user's ------------------------------------------------------------------- */
+/* ---- the library: all rows of the embedded text, and a user's ------------------------------------------ */
 typedef struct hone_library hone_library;
-/* Splits text into rows and parses each. `source` names the text in errors ("ops/math.hop:12: …"). A row of the same domain, name and
-   version replaces an earlier one. */
+/* Splits text into rows and parses each. `source` names the text in errors ("ops/math.hop:12: …"). A row of
+   the same domain, name and version replaces an earlier one. */
 hone_status hone_library_create(hone_library **out) HONE_CHECKED; /* empty */
 hone_status hone_library_add(hone_library *, const char *source, const char *text, size_t bytes) HONE_CHECKED;
 void hone_library_destroy(hone_library *);
-const hone_program *hone_library_find(const hone_library *, const char *domain, const char *name); /* the newest version, or NULL */
-bool hone_library_has(const hone_library *, const char *domain, const char *name);                 /* without parsing it */
+/* the newest version, or NULL */
+const hone_program *hone_library_find(const hone_library *, const char *domain, const char *name);
+/* without parsing it */
+bool hone_library_has(const hone_library *, const char *domain, const char *name);
 int hone_library_count(const hone_library *); /* of all rows, the newest library's first */
 const hone_program *hone_library_at(const hone_library *, int k);
-/* The embedded rows, each parsed once a process, when it is first asked for, and what was added to them. Valid to the end of the process; later additions are seen by those
+/* The embedded rows, each parsed once a process, when it is first asked for, and what was added to them.
+   Valid to the end of the process; later additions are seen by those
    who ask later. A failure is a bug in ops/. */
 hone_status hone_library_builtin(const hone_library **out) HONE_CHECKED;
-/* Adds a user's rows to those of the process: all of the text or none. Any thread. Rows must be programs in a domain of their own, and
-   replace nothing; the very same row again is fine. */
+/* Adds a user's rows to those of the process: all of the text or none. Any thread. Rows must be programs in a
+   domain of their own, and replace nothing; the very same row again is fine. */
 hone_status hone_library_extend(const char *source, const char *text, size_t bytes) HONE_CHECKED;
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   solve: an instance's parameters from a call, symbolically or in numbers by the same code; shapes of outputs; strides as the program sees them. */
+   solve: an instance's parameters from a call, symbolically or in numbers by the same code; shapes of
+   outputs; strides as the program sees them. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ static hone_number whole(hone_dim d) { return (hone_number){false, d, 0}; }
 static hone_number broken(double f) { return (hone_number){true, 0, f}; }
 static double as_real(hone_number n) { return n.real ? n.f : hone_dim_is_number(n.i) ? (double)n.i : NAN; }
 
-/* ---- vectors ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- vectors ------------------------------------------------------------------------------------------- */
 int64_t hone_vector_length(const hone_vector *all, int v, const hone_call *c) {
     const hone_vector *w = all + v;
     switch (w->kind) {
@@ -57,7 +58,8 @@ static int64_t find(const hone_vector *all, int v, const hone_call *c, int64_t k
     }
     return -1;
 }
-static hone_dim broadcast(hone_dims *t, hone_dim a, hone_dim b) { /* numpy's rule; a mismatch is found by the check of the operand */
+/* numpy's rule; a mismatch is found by the check of the operand */
+static hone_dim broadcast(hone_dims *t, hone_dim a, hone_dim b) {
     if (a == 1 || a == b) return b;
     if (b == 1) return a;
     if (hone_dim_is_number(a) && hone_dim_is_number(b)) return a > b ? a : b;
@@ -73,20 +75,25 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
     if (n >= 0 && (k < 0 || k >= n)) return w->real ? broken(w->fallback_f) : whole(w->fallback_i);
     switch (w->kind) {
     case HONE_VECTOR_ATTR:
-        return w->real ? broken(w->attr->f ? w->attr->f[k] : (double)w->attr->i[k])
-                       : whole(w->attr->i
-                                   ? hone_dim_from_content(w->attr->i[k])
-                                   : hone_dim_from_content(hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = w->attr->f[k]}).i64));
+        return w->real
+                   ? broken(w->attr->f ? w->attr->f[k] : (double)w->attr->i[k])
+                   : whole(w->attr->i
+                               ? hone_dim_from_content(w->attr->i[k])
+                               : hone_dim_from_content(
+                                     hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = w->attr->f[k]})
+                                         .i64));
     case HONE_VECTOR_CONTENT: {
         const hone_arg *a = c->arg + w->operand;
-        if (n < 0 || (w->real ? !a->content_f : !a->content)) return w->real ? broken(NAN) : whole(HONE_DIM_UNKNOWN);
+        if (n < 0 || (w->real ? !a->content_f : !a->content))
+            return w->real ? broken(NAN) : whole(HONE_DIM_UNKNOWN);
         return w->real ? broken(a->content_f[k]) : whole(a->content[k]);
     }
     case HONE_VECTOR_DIMS: return whole(n < 0 ? HONE_DIM_UNKNOWN : c->arg[w->operand].dim[k]);
     case HONE_VECTOR_RESHAPE: {
         hone_dim d = hone_vector_at(all, w->arg0, c, k).i;
         int64_t r = hone_vector_length(all, w->arg1, c);
-        if (d == 0 && !w->flag) return whole(k < r ? hone_vector_at(all, w->arg1, c, k).i : r < 0 ? HONE_DIM_UNKNOWN : 0);
+        if (d == 0 && !w->flag)
+            return whole(k < r ? hone_vector_at(all, w->arg1, c, k).i : r < 0 ? HONE_DIM_UNKNOWN : 0);
         if (d != -1) return whole(d);
         hone_dim total = 1, others = 1;
         for (int64_t q = 0; q < r; q++) total = hone_dim_mul(t, total, hone_vector_at(all, w->arg1, c, q).i);
@@ -95,7 +102,8 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
             if (q != k) {
                 hone_dim o = hone_vector_at(all, w->arg0, c, q).i;
                 if (o == -1) return whole(HONE_DIM_UNKNOWN);
-                others = hone_dim_mul(t, others, o == 0 && !w->flag && q < r ? hone_vector_at(all, w->arg1, c, q).i : o);
+                others = hone_dim_mul(t, others,
+                                      o == 0 && !w->flag && q < r ? hone_vector_at(all, w->arg1, c, q).i : o);
             }
         return whole(hone_dim_div(t, total, others));
     }
@@ -130,13 +138,15 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
     return whole(HONE_DIM_UNKNOWN);
 }
 
-/* ---- slots -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- slots --------------------------------------------------------------------------------------------- */
 enum { OUTSIDE = 127 }; /* no such axis, whatever the rank */
-/* The actual axis of a slot that a vector names; -1 missing, -2 not known yet, OUTSIDE. `rank`: how many actual dims there are. */
+/* The actual axis of a slot that a vector names; -1 missing, -2 not known yet, OUTSIDE. `rank`: how many
+   actual dims there are. */
 static int named_axis(const hone_solver *s, const hone_call *c, const hone_slot *slot, int rank) {
     int64_t n = hone_vector_length(s->vector, slot->at, c);
     if (n < 0) return -2;
-    if (n == 0 && s->vector[slot->at].kind == HONE_VECTOR_ATTR && !s->vector[slot->at].attr && s->vector[slot->at].flag)
+    if (n == 0 && s->vector[slot->at].kind == HONE_VECTOR_ATTR && !s->vector[slot->at].attr &&
+        s->vector[slot->at].flag)
         return slot->nth >= 0 ? rank - 1 - slot->nth : -2;
     if (n == 0) return slot->nth >= 0 ? slot->nth : -1 - slot->nth; /* all of them, or none */
     if (slot->nth >= 0) {
@@ -161,7 +171,7 @@ static inline hone_dim slot_dim(const hone_solver *s, const hone_call *c, int op
     return axis < 0 || axis >= a->rank ? HONE_DIM_UNKNOWN : a->dim[axis];
 }
 
-/* ---- expressions ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- expressions --------------------------------------------------------------------------------------- */
 enum { MEMO = 512 };
 typedef struct {
     const hone_solver *s;
@@ -213,7 +223,8 @@ static hone_number work_out(solving *v, int32_t x) {
     switch (e->kind) {
     case HONE_X_CONST:
         if (e->type == HONE_WEAK_REAL || e->type == HONE_F64) return broken(e->k.f64);
-        return e->type == HONE_F32 ? broken((double)e->k.f32) : whole(e->type == HONE_I32 ? e->k.i32 : e->k.i64);
+        return e->type == HONE_F32 ? broken((double)e->k.f32)
+                                   : whole(e->type == HONE_I32 ? e->k.i32 : e->k.i64);
     case HONE_X_PARAM: return v->is_real[e->a] ? broken(v->p[e->a].f) : whole(v->p[e->a].i);
     case HONE_X_FN: {
         hone_number a[3] = {{0}};
@@ -224,19 +235,22 @@ static hone_number work_out(solving *v, int32_t x) {
             /* floor(X * 2.0) of a symbolic X: whole factors stay exact */
             if (e->fn == HONE_FN_mul || e->fn == HONE_FN_div) {
                 int r = a[0].real ? 0 : 1;
-                if (a[r].real && !a[1 - r].real && hone_dim_is_symbolic(a[1 - r].i) && (e->fn == HONE_FN_mul || r == 1) &&
-                    a[r].f == floor(a[r].f) && fabs(a[r].f) < 1e9 && a[r].f > 0)
-                    return whole(e->fn == HONE_FN_mul ? hone_dim_mul(v->c->dims, a[1 - r].i, (hone_dim)a[r].f) : HONE_DIM_UNKNOWN);
+                if (a[r].real && !a[1 - r].real && hone_dim_is_symbolic(a[1 - r].i) &&
+                    (e->fn == HONE_FN_mul || r == 1) && a[r].f == floor(a[r].f) && fabs(a[r].f) < 1e9 &&
+                    a[r].f > 0)
+                    return whole(e->fn == HONE_FN_mul ? hone_dim_mul(v->c->dims, a[1 - r].i, (hone_dim)a[r].f)
+                                                      : HONE_DIM_UNKNOWN);
             }
-            bool open = false; /* symbolically, NaN is what is not known yet, and so is what it is compared with */
+            /* symbolically, NaN is what is not known yet, and so is what it is compared with */
+            bool open = false;
             for (int k = 0; k < n; k++) open |= isnan(as_real(a[k]));
             if (open && v->c->dims && hone_fns[e->fn].result == 'B') return whole(HONE_DIM_UNKNOWN);
             return real_fn((hone_fn)e->fn, a, n);
         }
-        if (hone_fns[e->fn].types == 'F' &&
-            (e->fn == HONE_FN_floor || e->fn == HONE_FN_ceil || e->fn == HONE_FN_round || e->fn == HONE_FN_trunc))
+        if (hone_fns[e->fn].types == 'F' && (e->fn == HONE_FN_floor || e->fn == HONE_FN_ceil ||
+                                             e->fn == HONE_FN_round || e->fn == HONE_FN_trunc))
             return a[0];
-        if (e->type == HONE_WEAK_REAL && e->fn == HONE_FN_div) { /* a real quotient of whole numbers */
+        if (e->type == HONE_WEAK_REAL && e->fn == HONE_FN_div) { /* a real quotient of integers */
             if (hone_dim_is_number(a[0].i) && hone_dim_is_number(a[1].i)) return real_fn(HONE_FN_div, a, n);
             return broken(NAN);
         }
@@ -252,7 +266,7 @@ static hone_number work_out(solving *v, int32_t x) {
     case HONE_X_CAST: {
         hone_number a = eval(v, e->a);
         bool to_real = e->type == HONE_WEAK_REAL || e->type == HONE_F64 || e->type == HONE_F32;
-        if (to_real || !a.real) return a; /* a whole number stays exact until it meets a real one */
+        if (to_real || !a.real) return a; /* an integer stays exact until it meets a real one */
         hone_scalar k = {.f64 = a.f};
         return whole(isnan(a.f) ? HONE_DIM_UNKNOWN : hone_ctype_cast(HONE_I64, HONE_F64, k).i64);
     }
@@ -260,7 +274,8 @@ static hone_number work_out(solving *v, int32_t x) {
     case HONE_XS_WIDEST: {
         hone_dim d = 1;
         for (int k = 0; k < e->b; k++)
-            d = broadcast(v->c->dims, d, slot_dim(v->s, v->c, v->s->list[e->a + 2 * k], v->s->list[e->a + 2 * k + 1]));
+            d = broadcast(v->c->dims, d,
+                          slot_dim(v->s, v->c, v->s->list[e->a + 2 * k], v->s->list[e->a + 2 * k + 1]));
         return whole(d);
     }
     case HONE_XS_EXACT: return whole(hone_dim_div(v->c->dims, eval(v, e->a).i, eval(v, e->b).i));
@@ -294,10 +309,13 @@ static hone_status check_axes(const hone_instance *in, const hone_call *c) { /* 
             int axis = slot_axis(s, c, slot, c->arg[k].rank);
             if (axis == -2) continue;
             if (axis < 0 || axis >= c->arg[k].rank)
-                return hone_fail(HONE_BAD_INPUT, "axis %lld is outside of '%s', which has %d dims",
-                                 (long long)(slot->nth >= 0 ? hone_vector_at(s->vector, slot->at, c, slot->nth).i : axis),
-                                 in->program->operand[k].name, c->arg[k].rank);
-            if (met >> axis & 1) return hone_fail(HONE_BAD_INPUT, "axis %d of '%s' is named twice", axis, in->program->operand[k].name);
+                return hone_fail(
+                    HONE_BAD_INPUT, "axis %lld is outside of '%s', which has %d dims",
+                    (long long)(slot->nth >= 0 ? hone_vector_at(s->vector, slot->at, c, slot->nth).i : axis),
+                    in->program->operand[k].name, c->arg[k].rank);
+            if (met >> axis & 1)
+                return hone_fail(HONE_BAD_INPUT, "axis %d of '%s' is named twice", axis,
+                                 in->program->operand[k].name);
             met |= 1u << axis;
         }
     }
@@ -317,16 +335,20 @@ hone_status hone_instance_solve(const hone_instance *in, const hone_call *c, hon
     for (int k = 0; k < s->n_check; k++) {
         const hone_check *q = s->check + k;
         hone_dim actual = slot_dim(s, c, q->operand, q->slot), want = eval(&v, q->size).i;
-        if (!hone_dim_is_number(actual) || !hone_dim_is_number(want) || actual == want || (q->tilde && actual == 1)) continue;
-        return hone_broken_size(c, q, slot_axis(s, c, s->slots[q->operand].slot + q->slot, c->arg[q->operand].rank), actual, want);
+        if (!hone_dim_is_number(actual) || !hone_dim_is_number(want) || actual == want ||
+            (q->tilde && actual == 1))
+            continue;
+        return hone_broken_size(c, q,
+                                slot_axis(s, c, s->slots[q->operand].slot + q->slot, c->arg[q->operand].rank),
+                                actual, want);
     }
     for (int k = 0; k < in->program->n_in; k++) { /* an operand of rank 0 also takes one element */
         const hone_arg *a = c->arg + k;
         if (s->operand_tensor[k] < 0 || s->slots[k].n || a->rank <= 0) continue;
         for (int d = 0; d < a->rank; d++)
             if (hone_dim_is_number(a->dim[d]) && a->dim[d] != 1)
-                return hone_fail(HONE_BAD_INPUT, "input '%s' must have one element; dim %d is %lld", in->program->operand[k].name, d,
-                                 (long long)a->dim[d]);
+                return hone_fail(HONE_BAD_INPUT, "input '%s' must have one element; dim %d is %lld",
+                                 in->program->operand[k].name, d, (long long)a->dim[d]);
     }
     for (int k = 0; k < s->n_need; k++) {
         hone_number n = eval(&v, s->need[k].x);
@@ -335,11 +357,13 @@ hone_status hone_instance_solve(const hone_instance *in, const hone_call *c, hon
     for (int k = 0; k < in->n_index; k++) {
         hone_dim d = p[in->index[k].extent].i;
         if (hone_dim_is_number(d) && d < 0)
-            return hone_fail(HONE_BAD_INPUT, "a dim of the result of %s would be %lld", in->program->name, (long long)d);
+            return hone_fail(HONE_BAD_INPUT, "a dim of the result of %s would be %lld", in->program->name,
+                             (long long)d);
     }
     return HONE_OK;
 }
-void hone_instance_out_shape(const hone_instance *in, const hone_call *c, const hone_param *p, int k, int *rank, hone_dim *dim) {
+void hone_instance_out_shape(const hone_instance *in, const hone_call *c, const hone_param *p, int k,
+                             int *rank, hone_dim *dim) {
     const hone_solver *s = in->solver;
     int operand = in->program->n_in + k, t = s->operand_tensor[operand];
     const hone_slots *slots = s->slots + operand;
@@ -355,7 +379,8 @@ void hone_instance_out_shape(const hone_instance *in, const hone_call *c, const 
             continue;
         }
         hone_dim size = 1;
-        for (int q = 0; q < slot->n_part; q++) size = hone_dim_mul(c->dims, size, p[in->tensor[t].dim[slot->part0 + q]].i);
+        for (int q = 0; q < slot->n_part; q++)
+            size = hone_dim_mul(c->dims, size, p[in->tensor[t].dim[slot->part0 + q]].i);
         dim[axis] = slot->free_dim ? HONE_DIM_UNKNOWN : size;
     }
     if (lost)
@@ -369,37 +394,39 @@ bool hone_instance_walks(const hone_instance *in, const hone_call *c, int t, hon
     for (int d = 0; d < w->rank; d++) out[d] = (hone_walks){.axis = -1};
     for (int m = 0; m < slots->n; m++) {
         const hone_slot *slot = slots->slot + m;
-        int rank = w->role == HONE_ROLE_OUT ? slots->n : c->arg[w->operand].rank, axis = slot_axis(s, c, slot, rank);
+        int rank = w->role == HONE_ROLE_OUT ? slots->n : c->arg[w->operand].rank,
+            axis = slot_axis(s, c, slot, rank);
         known &= axis >= -1 && axis < rank;
         for (int q = 0; q < slot->n_part; q++)
-            out[slot->part0 + q] =
-                (hone_walks){.axis = (int8_t)(axis < 0 ? -1 : axis), .tilde = slot->tilde, .splits = q + 1 < slot->n_part};
+            out[slot->part0 + q] = (hone_walks){
+                .axis = (int8_t)(axis < 0 ? -1 : axis), .tilde = slot->tilde, .splits = q + 1 < slot->n_part};
     }
     return known;
 }
-void hone_walks_strides(const hone_walks *walks, const hone_tensor *w, const hone_param *p, const int64_t *dim, const int64_t *stride,
-                        int64_t *out) {
+void hone_walks_strides(const hone_walks *walks, const hone_tensor *w, const hone_param *p,
+                        const int64_t *dim, const int64_t *stride, int64_t *out) {
     for (int d = w->rank - 1; d >= 0; d--) {
         int axis = walks[d].axis;
         if (walks[d].splits && d + 1 < w->rank) out[d] = out[d + 1] * p[w->dim[d + 1]].i;
         else out[d] = axis < 0 || (walks[d].tilde && dim[axis] == 1) ? 0 : stride[axis];
     }
 }
-void hone_instance_strides(const hone_instance *in, const hone_call *c, const hone_param *p, int t, const int64_t *dim,
-                           const int64_t *stride, int64_t *out) {
+void hone_instance_strides(const hone_instance *in, const hone_call *c, const hone_param *p, int t,
+                           const int64_t *dim, const int64_t *stride, int64_t *out) {
     hone_walks walks[HONE_MAX_RANK] = {{0}};
     hone_instance_walks(in, c, t, walks);
     hone_walks_strides(walks, in->tensor + t, p, dim, stride, out);
 }
 
-/* ---- conditions ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- conditions ---------------------------------------------------------------------------------------- */
 bool hone_conditions_add(hone_arena *a, hone_conditions *all, hone_dim d) {
     if (!hone_dim_is_symbolic(d)) return hone_dim_is_number(d) && d != 0;
     for (int k = 0; k < all->n; k++)
         if (all->at[k] == d) return true;
     return hone_push_in(a, all, d);
 }
-bool hone_instance_conditions(hone_arena *a, const hone_instance *in, const hone_call *c, const hone_param *p, hone_conditions *all) {
+bool hone_instance_conditions(hone_arena *a, const hone_instance *in, const hone_call *c, const hone_param *p,
+                              hone_conditions *all) {
     const hone_solver *s = in->solver;
     hone_dims *t = c->dims;
     solving v;
@@ -409,7 +436,8 @@ bool hone_instance_conditions(hone_arena *a, const hone_instance *in, const hone
         if (in->param_real[k] ? isnan(p[k].f) : p[k].i == HONE_DIM_UNKNOWN) return false;
     for (int k = 0; k < s->n_check; k++) {
         const hone_check *q = s->check + k;
-        hone_dim actual = slot_dim(s, c, q->operand, q->slot), same = hone_dim_eq(t, actual, eval(&v, q->size).i);
+        hone_dim actual = slot_dim(s, c, q->operand, q->slot),
+                 same = hone_dim_eq(t, actual, eval(&v, q->size).i);
         if (q->tilde) same = hone_dim_select(t, hone_dim_eq(t, actual, 1), 1, same);
         if (!hone_conditions_add(a, all, same)) return false;
     }
@@ -424,6 +452,7 @@ bool hone_instance_conditions(hone_arena *a, const hone_instance *in, const hone
         if (n.real ? isnan(n.f) : !hone_conditions_add(a, all, n.i)) return false;
     }
     for (int k = 0; k < in->n_index; k++)
-        if (!hone_conditions_add(a, all, hone_dim_sub(t, 1, hone_dim_lt(t, p[in->index[k].extent].i, 0)))) return false;
+        if (!hone_conditions_add(a, all, hone_dim_sub(t, 1, hone_dim_lt(t, p[in->index[k].extent].i, 0))))
+            return false;
     return true;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   stages: what a finished list of stages says of itself, found once an instance so that no bind looks for it. */
+   stages: what a finished list of stages says of itself, found once an instance so that no bind looks for
+   it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 /* Marks go down the pool: arguments stand before what uses them. */
 static uint64_t uses(const hone_instance *in, const hone_stage *s) {
     uint64_t met = (uint64_t)1 << (s->tensor < 63 ? s->tensor : 63);
-    uint8_t few[1024], *mark = in->n_x <= (int)sizeof few ? memset(few, 0, (size_t)in->n_x) : hone_alloc((size_t)in->n_x);
+    uint8_t few[1024],
+        *mark = in->n_x <= (int)sizeof few ? memset(few, 0, (size_t)in->n_x) : hone_alloc((size_t)in->n_x);
     if (!mark) return ~(uint64_t)0; /* too much does no harm */
     if (s->value >= 0) mark[s->value] = 1;
     if (s->pick >= 0) mark[s->pick] = 1;
@@ -30,8 +32,12 @@ static uint64_t uses(const hone_instance *in, const hone_stage *s) {
 }
 static bool follows(const hone_instance *in, const hone_stage *n) {
     const hone_stage *s = n - 1;
-    if (s->tensor >= 63 || in->tensor[s->tensor].role != HONE_ROLE_TEMP || n->reduce || n->over >= 0 || n->how) return false;
-    if (n->n_index != s->n_index || memcmp(in->list + n->index0, in->list + s->index0, sizeof(int32_t) * (size_t)s->n_index)) return false;
+    if (s->tensor >= 63 || in->tensor[s->tensor].role != HONE_ROLE_TEMP || n->reduce || n->over >= 0 ||
+        n->how)
+        return false;
+    if (n->n_index != s->n_index ||
+        memcmp(in->list + n->index0, in->list + s->index0, sizeof(int32_t) * (size_t)s->n_index))
+        return false;
     if (!(n->uses >> s->tensor & 1)) return false;
     for (const hone_stage *k = n + 1; k < in->stage + in->n_stage; k++)
         if (k->uses >> s->tensor & 1) return false;
@@ -46,8 +52,10 @@ static bool follows(const hone_instance *in, const hone_stage *n) {
     }
     return true;
 }
-/* How far `times` an affine expression moves with each index of a stage's domain; false: it is something else. */
-static bool moves(const hone_instance *in, const hone_stage *s, const hone_param *p, int32_t x, int64_t times, int64_t *far) {
+/* How far `times` an affine expression moves with each index of a stage's domain; false: it is something
+   else. */
+static bool moves(const hone_instance *in, const hone_stage *s, const hone_param *p, int32_t x, int64_t times,
+                  int64_t *far) {
     const hone_x *e = in->x + x, *by = NULL;
     if (e->kind == HONE_X_INDEX) {
         for (int k = 0; k < s->n_index; k++)
@@ -63,19 +71,22 @@ static bool moves(const hone_instance *in, const hone_stage *s, const hone_param
         int32_t other = e->a;
         by = in->x + e->b;
         if (by->kind != HONE_X_PARAM && by->kind != HONE_X_CONST) by = in->x + e->a, other = e->b;
-        if (by->kind == HONE_X_PARAM && !in->param_real[by->a]) return moves(in, s, p, other, times * p[by->a].i, far);
-        return by->kind == HONE_X_CONST && by->type == HONE_I64 && moves(in, s, p, other, times * by->k.i64, far);
+        if (by->kind == HONE_X_PARAM && !in->param_real[by->a])
+            return moves(in, s, p, other, times * p[by->a].i, far);
+        return by->kind == HONE_X_CONST && by->type == HONE_I64 &&
+               moves(in, s, p, other, times * by->k.i64, far);
     }
     default: return false;
     }
 }
-bool hone_apart(const int64_t *step, const int64_t *extent, int n) {
+bool hone_is_injective(const int64_t *step, const int64_t *extent, int n) {
     uint64_t done = 0;
     __int128 reach = 0; /* of all that move less far */
     for (int turn = 0; turn < n; turn++) {
         int best = -1;
         for (int k = 0; k < n; k++)
-            if (!(done >> k & 1) && extent[k] > 1 && (best < 0 || llabs(step[k]) < llabs(step[best]))) best = k;
+            if (!(done >> k & 1) && extent[k] > 1 && (best < 0 || llabs(step[k]) < llabs(step[best])))
+                best = k;
         if (best < 0) return true;
         done |= (uint64_t)1 << best;
         if (llabs(step[best]) <= reach) return false;
@@ -83,7 +94,8 @@ bool hone_apart(const int64_t *step, const int64_t *extent, int n) {
     }
     return true;
 }
-bool hone_stage_order(const hone_instance *in, const hone_stage *s, const hone_param *p, const int64_t *stride, int *order) {
+bool hone_stage_order(const hone_instance *in, const hone_stage *s, const hone_param *p,
+                      const int64_t *stride, int *order) {
     int64_t far[HONE_MAX_RANK] = {0}, extent[HONE_MAX_RANK];
     const int n = s->n_index;
     int by_far[HONE_MAX_RANK];
@@ -104,7 +116,7 @@ bool hone_stage_order(const hone_instance *in, const hone_stage *s, const hone_p
             int t = by_far[q];
             by_far[q] = by_far[q - 1], by_far[q - 1] = t;
         }
-    if (!s->distinct && !hone_apart(far, extent, n)) return false;
+    if (!s->distinct && !hone_is_injective(far, extent, n)) return false;
     memcpy(order, by_far, sizeof *order * (size_t)n);
     return true;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
    storage: loads and stores of every element type, as text that printed C carries after fn.h.
 
-   By value: hone_get_<dtype>(bits) widens what was loaded to the compute type; hone_put_<dtype>_<ctype>(v, sat) is what is stored;
-   hone_as_<dtype>(v) is what storage would hold. Kernels use these, so that no address space is named here. C11 also has them by address:
-   hone_load_<dtype>(at), hone_store_<dtype>_<ctype>(at, v, sat). The meaning is base/dtype.h's, bit for bit (a test compares them); here it is
-   plain C without tables, so that a compiler sees through. Small floats are made from the bits of an f64, by integers: a device without f64 has them
+   By value: hone_get_<dtype>(bits) widens what was loaded to the compute type; hone_put_<dtype>_<ctype>(v,
+   sat) is what is stored; hone_as_<dtype>(v) is what storage would hold. Kernels use these, so that no
+   address space is named here. C11 also has them by address:
+   hone_load_<dtype>(at), hone_store_<dtype>_<ctype>(at, v, sat). The meaning is base/dtype.h's, bit for bit
+   (a test compares them); here it is plain C without tables, so that a compiler sees through. Small floats
+   are made from the bits of an f64, by integers: a device without f64 has them
    too. C11, CUDA C and OpenCL C (HONE_NO_F64 where the device has none). */
 #ifndef HONE_LOOPS_STORAGE_H
 #define HONE_LOOPS_STORAGE_H
@@ -13,7 +15,8 @@
 #endif
 
 #if !defined(__OPENCL_VERSION__) && !defined(__CUDACC_RTC__) && !defined(HONE_KERNEL)
-/* A load that is outside: says which tensor, and is 0. A call, so that several in one expression are in some order. */
+/* A load that is outside: says which tensor, and is 0. A call, so that several in one expression are in some
+   order. */
 HONE_INLINE int32_t hone_outside(int *bad, int tensor) { return *bad = tensor, 0; }
 #define HONE_BY_ADDRESS(name, T, C)                                           \
     HONE_INLINE void hone_store_##name##_i32(void *at, int32_t v, int sat) {  \
@@ -50,30 +53,37 @@ HONE_INLINE int32_t hone_outside(int *bad, int tensor) { return *bad = tensor, 0
 #define HONE_IF_F64(text) text
 #endif
 
-/* ---- integers and bool: the type's bits are kept on a load, and what lies above them does not count --------------------------------- */
-/* B: bits; W, C: compute type of a load; lo, hi: the range. A store comes from i64 or u64, after a float became the load's type. */
-#define HONE_STORE_INT(name, T, B, W, C, lo, hi)                                                                                     \
-    HONE_INLINE T hone_put_##name##_i64(int64_t v, int sat) {                                                                        \
-        const int64_t low = lo;                                                                                                      \
-        if (sat) v = v < low ? low : v > 0 && (uint64_t)v > (uint64_t)(hi) ? (int64_t)(hi) : v;                                      \
-        return hone_keep_##name((uint64_t)v);                                                                                        \
-    }                                                                                                                                \
-    HONE_INLINE T hone_put_##name##_u64(uint64_t v, int sat) {                                                                       \
-        if (sat && v > (uint64_t)(hi)) v = (uint64_t)(hi);                                                                           \
-        return hone_keep_##name(v);                                                                                                  \
-    }                                                                                                                                \
-    HONE_INLINE T hone_put_##name##_i32(int32_t v, int sat) { return hone_put_##name##_i64(v, sat); }                                \
-    HONE_INLINE T hone_put_##name##_f32(float v, int sat) { return hone_put_##name##_##W(hone_cast_f32_##W(v), sat); }               \
-    HONE_IF_F64(HONE_INLINE T hone_put_##name##_f64(double v, int sat) { return hone_put_##name##_##W(hone_cast_f64_##W(v), sat); }) \
-    HONE_INLINE C hone_get_##name(T t) { return (C)hone_keep_##name((uint64_t)t); }                                                  \
-    HONE_INLINE C hone_as_##name(C v) { return hone_get_##name(hone_put_##name##_##W(v, 0)); }                                       \
+/* ---- integers and bool: the type's bits are kept on a load, and what lies above them does not count ---- */
+/* B: bits; W, C: compute type of a load; lo, hi: the range. A store comes from i64 or u64, after a float
+   became the load's type. */
+#define HONE_STORE_INT(name, T, B, W, C, lo, hi)                                                      \
+    HONE_INLINE T hone_put_##name##_i64(int64_t v, int sat) {                                         \
+        const int64_t low = lo;                                                                       \
+        if (sat) v = v < low ? low : v > 0 && (uint64_t)v > (uint64_t)(hi) ? (int64_t)(hi) : v;       \
+        return hone_keep_##name((uint64_t)v);                                                         \
+    }                                                                                                 \
+    HONE_INLINE T hone_put_##name##_u64(uint64_t v, int sat) {                                        \
+        if (sat && v > (uint64_t)(hi)) v = (uint64_t)(hi);                                            \
+        return hone_keep_##name(v);                                                                   \
+    }                                                                                                 \
+    HONE_INLINE T hone_put_##name##_i32(int32_t v, int sat) { return hone_put_##name##_i64(v, sat); } \
+    HONE_INLINE T hone_put_##name##_f32(float v, int sat) {                                           \
+        return hone_put_##name##_##W(hone_cast_f32_##W(v), sat);                                      \
+    }                                                                                                 \
+    HONE_IF_F64(HONE_INLINE T hone_put_##name##_f64(double v, int sat) {                              \
+        return hone_put_##name##_##W(hone_cast_f64_##W(v), sat);                                      \
+    })                                                                                                \
+    HONE_INLINE C hone_get_##name(T t) { return (C)hone_keep_##name((uint64_t)t); }                   \
+    HONE_INLINE C hone_as_##name(C v) { return hone_get_##name(hone_put_##name##_##W(v, 0)); }        \
     HONE_BY_ADDRESS(name, T, C)
 #define HONE_KEEP(name, T) \
     HONE_INLINE T hone_keep_##name(uint64_t u) { return (T)u; }
 #define HONE_KEEP_BITS(name, T, B) \
     HONE_INLINE T hone_keep_##name(uint64_t u) { return (T)(u & ((1u << B) - 1)); }
-#define HONE_KEEP_SIGN(name, T, B) \
-    HONE_INLINE T hone_keep_##name(uint64_t u) { return (T)((int)((u & ((1u << B) - 1)) ^ 1u << (B - 1)) - (1 << (B - 1))); }
+#define HONE_KEEP_SIGN(name, T, B)                                                 \
+    HONE_INLINE T hone_keep_##name(uint64_t u) {                                   \
+        return (T)((int)((u & ((1u << B) - 1)) ^ 1u << (B - 1)) - (1 << (B - 1))); \
+    }
 HONE_KEEP(i8, int8_t)
 HONE_KEEP(i16, int16_t)
 HONE_KEEP(i32, int32_t)
@@ -128,7 +138,7 @@ HONE_INLINE uint64_t hone_load_string(const void *at) {
 }
 #endif
 
-/* ---- f32, f64 ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- f32, f64 ------------------------------------------------------------------------------------------ */
 #define HONE_STORE_FLOAT(name, T, from, F) \
     HONE_INLINE T hone_put_##name##_##from(F v, int sat) { return (void)sat, (T)v; }
 HONE_STORE_FLOAT(f32, float, f32, float)
@@ -154,8 +164,9 @@ HONE_BY_ADDRESS(f64, double, double)
 #endif
 #undef HONE_STORE_FLOAT
 
-/* ---- small floats: sign, exponent, M bits of mantissa ------------------------------------------------------------------------------ */
-/* The bits of an f64 that is this float, or rounds to any small float as this integer would: what is cut off leaves a mark in the last bit. */
+/* ---- small floats: sign, exponent, M bits of mantissa -------------------------------------------------- */
+/* The bits of an f64 that is this float, or rounds to any small float as this integer would: what is cut off
+   leaves a mark in the last bit. */
 HONE_INLINE uint64_t hone_wide_u64(uint64_t v) {
     if (!v) return 0;
     int e = 63;
@@ -175,14 +186,18 @@ HONE_INLINE uint64_t hone_wide_f32(float v) {
     return sign | (uint64_t)(e == 0xffu ? 0x7ffu : e + 896u) << 52 | (uint64_t)m << 29;
 }
 HONE_IF_F64(HONE_INLINE uint64_t hone_wide_f64(double v) { return hone_bits_f64(v); })
-/* Magnitudes above `max` are `over` (inf, or what overflows) and NaNs. `plain`: no negative zero, the sign bit alone is NaN; `keeps`: a NaN
-   keeps its payload. Rounds to nearest even; a carry out of the mantissa runs into the exponent, which is just what rounding up means. */
-HONE_INLINE uint32_t hone_narrow(uint64_t bits, int sat, int M, int bias, uint32_t sign_bit, uint32_t max, uint32_t over, uint32_t nan_bits,
-                                 int plain, int keeps) {
+/* Magnitudes above `max` are `over` (inf, or what overflows) and NaNs. `plain`: no negative zero, the sign
+   bit alone is NaN; `keeps`: a NaN keeps its payload. Rounds to nearest even; a carry out of the mantissa
+   runs into the exponent, which is just what rounding up means. */
+HONE_INLINE uint32_t hone_narrow(uint64_t bits, int sat, int M, int bias, uint32_t sign_bit, uint32_t max,
+                                 uint32_t over, uint32_t nan_bits, int plain, int keeps) {
     const uint64_t mantissa = bits & 0xfffffffffffffu;
     const uint32_t sign = bits >> 63 ? sign_bit : 0;
     const int e = (int)(bits >> 52 & 0x7ff) - 1023, least = 1 - bias;
-    if (e == 1024 && mantissa) return keeps ? sign | nan_bits | (uint32_t)(mantissa >> (52 - M)) : plain ? nan_bits : sign ^ nan_bits;
+    if (e == 1024 && mantissa)
+        return keeps   ? sign | nan_bits | (uint32_t)(mantissa >> (52 - M))
+               : plain ? nan_bits
+                       : sign ^ nan_bits;
     uint32_t code = max + 1u;
     if (e < 1024) {
         const int shift = 52 - M + (e < least ? least - e : 0);
@@ -199,26 +214,31 @@ HONE_INLINE uint32_t hone_narrow(uint64_t bits, int sat, int M, int bias, uint32
     if (code > max) return plain && !sat ? nan_bits : sign | (sat ? max : over);
     return code == 0 && plain ? 0 : sign | code;
 }
-/* 2^e times a mantissa of at most 24 bits, made of bits: no call, and no device that flushes small numbers is asked. */
+/* 2^e times a mantissa of at most 24 bits, made of bits: no call, and no device that flushes small numbers is
+   asked. */
 HONE_INLINE float hone_scaled(uint32_t m, int e) {
     if (!m) return 0.0f;
     int top = 0;
     while (m >> top > 1) top++;
-    if (e + top >= -126) return hone_from_bits_f32((uint32_t)(e + top + 127) << 23 | ((m << (23 - top)) & 0x7fffffu));
+    if (e + top >= -126)
+        return hone_from_bits_f32((uint32_t)(e + top + 127) << 23 | ((m << (23 - top)) & 0x7fffffu));
     return hone_from_bits_f32(m << (e + 149));
 }
-HONE_INLINE float hone_widen(uint32_t code, int M, int bias, uint32_t sign_bit, uint32_t max, uint32_t over, uint32_t nan_bits, int plain) {
+HONE_INLINE float hone_widen(uint32_t code, int M, int bias, uint32_t sign_bit, uint32_t max, uint32_t over,
+                             uint32_t nan_bits, int plain) {
     const uint32_t sign = code & sign_bit, mag = code & (sign_bit - 1u), m = mag & ((1u << M) - 1);
     const int e = (int)(mag >> M);
     float v;
     if (plain && mag == 0) return sign ? hone_from_bits_f32(0x7fc00000u) : 0.0f;
-    if (mag > max) v = mag == over && over != nan_bits ? (float)INFINITY : hone_from_bits_f32(0x7fc00000u | m << (23 - M));
+    if (mag > max)
+        v = mag == over && over != nan_bits ? (float)INFINITY
+                                            : hone_from_bits_f32(0x7fc00000u | m << (23 - M));
     else if (e == 0) v = hone_scaled(m, 1 - bias - M);
     else v = hone_from_bits_f32((uint32_t)(e - bias + 127) << 23 | m << (23 - M));
     return sign ? -v : v;
 }
-/* Powers of two without sign; a tie goes up, and between the two least codes everything does: ONNX rounds the bits of an f32, which is
-   subnormal there. */
+/* Powers of two without sign; a tie goes up, and between the two least codes everything does: ONNX rounds the
+   bits of an f32, which is subnormal there. */
 HONE_INLINE uint32_t hone_narrow_e8m0(uint64_t bits, int sat) {
     const uint64_t mag = bits & 0x7fffffffffffffffu;
     if (mag > 0x7ff0000000000000u) return 0xff;
@@ -253,8 +273,9 @@ HONE_INLINE float hone_widen_e8m0(uint32_t code) {
 #define HONE_STORE_SMALL(name, T, mask, narrow, widen) \
     HONE_SMALL_F32(name, T, mask, narrow, widen)       \
     HONE_SMALL_OTHERS(name, T, narrow)
-#define HONE_SMALL(name, T, mask, M, bias, sign, max, over, nan_bits, plain, keeps)                           \
-    HONE_STORE_SMALL(name, T, mask, hone_narrow(bits, sat, M, bias, sign, max, over, nan_bits, plain, keeps), \
+#define HONE_SMALL(name, T, mask, M, bias, sign, max, over, nan_bits, plain, keeps)            \
+    HONE_STORE_SMALL(name, T, mask,                                                            \
+                     hone_narrow(bits, sat, M, bias, sign, max, over, nan_bits, plain, keeps), \
                      hone_widen(code, M, bias, sign, max, over, nan_bits, plain))
 #define HONE_NARROW_F16 hone_narrow(bits, sat, 10, 15, 0x8000u, 0x7bffu, 0x7c00u, 0x7e00u, 0, 1)
 #if defined(HONE_HALVES) /* the device's own instructions stand before this text */
@@ -264,7 +285,8 @@ HONE_INLINE uint16_t hone_put_f16_f32(float v, int sat) {
     return hone_half_put(v);
 }
 #else
-HONE_SMALL_F32(f16, uint16_t, 0xffffu, HONE_NARROW_F16, hone_widen(code, 10, 15, 0x8000u, 0x7bffu, 0x7c00u, 0x7e00u, 0))
+HONE_SMALL_F32(f16, uint16_t, 0xffffu, HONE_NARROW_F16,
+               hone_widen(code, 10, 15, 0x8000u, 0x7bffu, 0x7c00u, 0x7e00u, 0))
 #endif
 HONE_SMALL_OTHERS(f16, uint16_t, HONE_NARROW_F16)
 #undef HONE_NARROW_F16

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tile_know: constants, affine functions and ranges of a stage's expressions (tile_know.h). One pass up the pool, one pass down. */
+   tile_know: constants, affine functions and ranges of a stage's expressions (tile_know.h). One pass up the
+   pool, one pass down. */
 #include "loops/tile_know.h"
 
 #include <string.h>
@@ -43,13 +44,19 @@ static range fn_range(hone_fn fn, range a, range b) {
     case HONE_FN_quot:
         if (a.lo < 0) return anything;
         /* fall through */
-    case HONE_FN_div: return b.lo == b.hi && b.lo > 0 ? (range){floor_div(a.lo, b.lo), floor_div(a.hi, b.lo)} : anything;
+    case HONE_FN_div:
+        return b.lo == b.hi && b.lo > 0 ? (range){floor_div(a.lo, b.lo), floor_div(a.hi, b.lo)} : anything;
     case HONE_FN_rem:
         if (a.lo < 0) return anything;
         /* fall through */
     case HONE_FN_mod: return b.lo > 0 ? (range){0, b.hi - 1} : anything; /* by 0 it is 0 */
-    case HONE_FN_band: return b.lo >= 0 && b.lo == b.hi ? (range){0, b.lo} : a.lo >= 0 && a.lo == a.hi ? (range){0, a.lo} : anything;
-    case HONE_FN_shr: return a.lo >= 0 && b.lo == b.hi && b.lo >= 0 && b.lo < 32 ? (range){a.lo >> b.lo, a.hi >> b.lo} : anything;
+    case HONE_FN_band:
+        return b.lo >= 0 && b.lo == b.hi   ? (range){0, b.lo}
+               : a.lo >= 0 && a.lo == a.hi ? (range){0, a.lo}
+                                           : anything;
+    case HONE_FN_shr:
+        return a.lo >= 0 && b.lo == b.hi && b.lo >= 0 && b.lo < 32 ? (range){a.lo >> b.lo, a.hi >> b.lo}
+                                                                   : anything;
     case HONE_FN_lt:
     case HONE_FN_le:
     case HONE_FN_eq:
@@ -83,9 +90,11 @@ static range type_range(hone_dtype t) {
 bool hone_know_add(const hone_knows *w, int64_t *d, const hone_know *s, int64_t f) {
     int64_t t;
     if (s->kind == HONE_KNOW_CONST)
-        return !__builtin_mul_overflow(s->k.i64, f, &t) && !__builtin_add_overflow(d[w->n_slot], t, &d[w->n_slot]);
+        return !__builtin_mul_overflow(s->k.i64, f, &t) &&
+               !__builtin_add_overflow(d[w->n_slot], t, &d[w->n_slot]);
     for (int k = 0; k <= w->n_slot; k++)
-        if (__builtin_mul_overflow(s->affine[k], f, &t) || __builtin_add_overflow(d[k], t, &d[k])) return false;
+        if (__builtin_mul_overflow(s->affine[k], f, &t) || __builtin_add_overflow(d[k], t, &d[k]))
+            return false;
     return true;
 }
 
@@ -96,7 +105,8 @@ static void set_const(hone_know *o, int type, hone_scalar k) {
 }
 static void set_alias(const hone_knows *w, hone_know *o, int32_t to) { *o = w->x[w->x[to].is]; }
 
-/* An affine function's range is exact, unless a number in it does not fit: then it is no affine function for us. */
+/* An affine function's range is exact, unless a number in it does not fit: then it is no affine function for
+   us. */
 static bool affine_range(const hone_knows *w, hone_know *o) {
     __int128 lo = o->affine[w->n_slot], hi = lo;
     bool constant = true;
@@ -113,9 +123,12 @@ static bool affine_range(const hone_knows *w, hone_know *o) {
     return true;
 }
 
-static bool affine_fn(const hone_knows *w, hone_know *o, const hone_x *x, const hone_know *a, const hone_know *b) {
-    const bool sum = x->fn == HONE_FN_add || x->fn == HONE_FN_sub, scaled = x->fn == HONE_FN_mul || x->fn == HONE_FN_neg;
-    if (x->type != HONE_I64 || (!sum && !scaled) || a->kind == HONE_KNOW_VALUE || b->kind == HONE_KNOW_VALUE) return false;
+static bool affine_fn(const hone_knows *w, hone_know *o, const hone_x *x, const hone_know *a,
+                      const hone_know *b) {
+    const bool sum = x->fn == HONE_FN_add || x->fn == HONE_FN_sub,
+               scaled = x->fn == HONE_FN_mul || x->fn == HONE_FN_neg;
+    if (x->type != HONE_I64 || (!sum && !scaled) || a->kind == HONE_KNOW_VALUE || b->kind == HONE_KNOW_VALUE)
+        return false;
     if (x->fn == HONE_FN_mul && a->kind != HONE_KNOW_CONST && b->kind != HONE_KNOW_CONST) return false;
     int64_t *d = HONE_NEW_N(w->arena, int64_t, w->n_slot + 1);
     if (!d) return false;
@@ -210,7 +223,8 @@ static void know_fn(const hone_knows *w, hone_know *o, const hone_x *x) {
     const range r = fit(fn_range((hone_fn)x->fn, ra, rb), type);
     o->lo = r.lo, o->hi = r.hi;
     if (r.lo == r.hi && !o->fails)
-        set_const(o, x->type, x->type == HONE_I32 ? (hone_scalar){.i32 = (int32_t)r.lo} : (hone_scalar){.i64 = r.lo});
+        set_const(o, x->type,
+                  x->type == HONE_I32 ? (hone_scalar){.i32 = (int32_t)r.lo} : (hone_scalar){.i64 = r.lo});
 }
 
 static void know_cast(const hone_knows *w, hone_know *o, const hone_x *x) {
@@ -218,7 +232,8 @@ static void know_cast(const hone_knows *w, hone_know *o, const hone_x *x) {
     const int from = w->in->x[x->a].type;
     o->fails = a->fails;
     if (from == x->type) set_alias(w, o, x->a);
-    else if (a->kind == HONE_KNOW_CONST) set_const(o, x->type, hone_ctype_cast((hone_ctype)x->type, (hone_ctype)from, a->k));
+    else if (a->kind == HONE_KNOW_CONST)
+        set_const(o, x->type, hone_ctype_cast((hone_ctype)x->type, (hone_ctype)from, a->k));
     else if (is_int(from) && is_int(x->type)) {
         const range r = fit((range){a->lo, a->hi}, x->type);
         o->lo = r.lo, o->hi = r.hi;
@@ -233,7 +248,8 @@ static void know_round(const hone_knows *w, hone_know *o, const hone_x *x) {
     else if (a->kind == HONE_KNOW_CONST) {
         uint64_t cell[2] = {0, 0};
         hone_dtype_store(t, cell, (hone_ctype)x->type, a->k, false);
-        set_const(o, x->type, hone_ctype_cast((hone_ctype)x->type, hone_dtypes[t].ctype, hone_dtype_load(t, cell)));
+        set_const(o, x->type,
+                  hone_ctype_cast((hone_ctype)x->type, hone_dtypes[t].ctype, hone_dtype_load(t, cell)));
     }
 }
 
@@ -262,7 +278,9 @@ static void know_load(const hone_knows *w, hone_know *o, const hone_x *x) {
 int hone_know_subs(const hone_knows *w, const hone_x *x) {
     return x ? (x->flat ? 1 : w->in->tensor[x->a].rank) : w->in->tensor[w->stage->tensor].rank;
 }
-int32_t hone_know_sub(const hone_knows *w, const hone_x *x, int k) { return w->in->list[(x ? x->b : w->stage->sub0) + k]; }
+int32_t hone_know_sub(const hone_knows *w, const hone_x *x, int k) {
+    return w->in->list[(x ? x->b : w->stage->sub0) + k];
+}
 int64_t hone_know_dim(const hone_knows *w, const hone_x *x, int tensor, int k) {
     const hone_tensor *t = w->in->tensor + tensor;
     if (!x || !x->flat) return w->param[t->dim[k]].i;
@@ -283,8 +301,11 @@ static hone_status know(const hone_knows *w, int32_t at, const int8_t *slot_of) 
         else set_const(o, x->type, (hone_scalar){.i64 = w->param[x->a].i});
         break;
     case HONE_X_INDEX:
-        if (slot_of[x->a] < 0) return hone_fail(HONE_BUG, "stage of %s: an index of another stage", w->in->tensor[w->stage->tensor].name);
-        if (!(o->affine = HONE_NEW_N(w->arena, int64_t, w->n_slot + 1))) return hone_fail(HONE_NO_MEMORY, "out of memory");
+        if (slot_of[x->a] < 0)
+            return hone_fail(HONE_BUG, "stage of %s: an index of another stage",
+                             w->in->tensor[w->stage->tensor].name);
+        if (!(o->affine = HONE_NEW_N(w->arena, int64_t, w->n_slot + 1)))
+            return hone_fail(HONE_NO_MEMORY, "out of memory");
         o->affine[slot_of[x->a]] = w->extent[slot_of[x->a]] > 1; /* of an extent of 1: always 0 */
         affine_range(w, o);
         break;
@@ -294,7 +315,8 @@ static hone_status know(const hone_knows *w, int32_t at, const int8_t *slot_of) 
     case HONE_X_LOAD: know_load(w, o, x); break;
     case HONE_X_SELECT: {
         const hone_know *c = hone_know_of(w, x->a), *a = hone_know_of(w, x->b), *b = hone_know_of(w, x->c);
-        if (c->kind == HONE_KNOW_CONST || (is_int(w->in->x[x->a].type) && (c->lo > 0 || c->hi < 0) && !c->fails)) {
+        if (c->kind == HONE_KNOW_CONST ||
+            (is_int(w->in->x[x->a].type) && (c->lo > 0 || c->hi < 0) && !c->fails)) {
             const bool taken = c->kind != HONE_KNOW_CONST || c->k.i32 != 0;
             set_alias(w, o, taken ? x->b : x->c);
             break;
@@ -323,10 +345,17 @@ static void mark_args(const hone_knows *w, const hone_x *x, bool *mark, bool fol
     for (int k = 0; k < n; k++) mark[folded ? w->x[args[k]].is : args[k]] = true;
 }
 
-hone_status hone_know_stage(hone_arena *arena, const hone_instance *in, int stage, const hone_param *param, hone_knows *w) {
+hone_status hone_know_stage(hone_arena *arena, const hone_instance *in, int stage, const hone_param *param,
+                            hone_knows *w) {
     const hone_stage *st = in->stage + stage;
-    *w = (hone_knows){.arena = arena, .in = in, .stage = st, .param = param, .n_slot = st->n_index + st->n_reduce, .over = -1};
-    if (w->n_slot > HONE_SLOTS) return hone_fail(HONE_NOT_SUPPORTED, "a stage of %d indices: at most %d", w->n_slot, HONE_SLOTS);
+    *w = (hone_knows){.arena = arena,
+                      .in = in,
+                      .stage = st,
+                      .param = param,
+                      .n_slot = st->n_index + st->n_reduce,
+                      .over = -1};
+    if (w->n_slot > HONE_SLOTS)
+        return hone_fail(HONE_NOT_SUPPORTED, "a stage of %d indices: at most %d", w->n_slot, HONE_SLOTS);
     int8_t *slot_of = hone_arena_alloc(arena, (size_t)in->n_index + 1);
     bool *mark = hone_arena_alloc(arena, (size_t)in->n_x + 1);
     w->x = HONE_NEW_N(arena, hone_know, in->n_x + 1);
@@ -337,13 +366,15 @@ hone_status hone_know_stage(hone_arena *arena, const hone_instance *in, int stag
         slot_of[index] = (int8_t)k;
         w->extent[k] = param[in->index[index].extent].i;
         if (st->over >= 0 && index == st->over_index) w->over = k;
-        if (!hone_dim_is_number(w->extent[k])) return hone_fail(HONE_BUG, "index %s has no extent yet", in->index[index].name);
+        if (!hone_dim_is_number(w->extent[k]))
+            return hone_fail(HONE_BUG, "index %s has no extent yet", in->index[index].name);
     }
     int32_t root[2 + HONE_MAX_RANK];
     int n_root = 0;
     root[n_root++] = st->value;
     if (st->reduce == HONE_REDUCE_ARGMAX || st->reduce == HONE_REDUCE_ARGMIN) root[n_root++] = st->pick;
-    for (int k = 0; !st->identity && k < hone_know_subs(w, NULL); k++) root[n_root++] = hone_know_sub(w, NULL, k);
+    for (int k = 0; !st->identity && k < hone_know_subs(w, NULL); k++)
+        root[n_root++] = hone_know_sub(w, NULL, k);
     for (int k = 0; k < n_root; k++) mark[root[k]] = true;
     for (int32_t k = in->n_x - 1; k >= 0; k--)
         if (mark[k]) mark_args(w, in->x + k, mark, false);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tile_know: what is known of a stage's expressions once all parameters are numbers: constants, affine functions of the indices, ranges of
-   integers. Selects, comparisons, minima and remainders that the ranges decide disappear here: what is left must be computed. */
+   tile_know: what is known of a stage's expressions once all parameters are numbers: constants, affine
+   functions of the indices, ranges of integers. Selects, comparisons, minima and remainders that the ranges
+   decide disappear here: what is left must be computed. */
 #ifndef HONE_LOOPS_TILE_KNOW_H
 #define HONE_LOOPS_TILE_KNOW_H
 #include "loops/tile_code.h"
@@ -26,7 +27,8 @@ typedef struct {
     hone_know *x; /* one an expression of the instance */
 } hone_knows;
 
-hone_status hone_know_stage(hone_arena *, const hone_instance *, int stage, const hone_param *, hone_knows *out) HONE_CHECKED;
+hone_status hone_know_stage(hone_arena *, const hone_instance *, int stage, const hone_param *,
+                            hone_knows *out) HONE_CHECKED;
 static inline hone_know *hone_know_of(const hone_knows *w, int32_t x) { return w->x + w->x[x].is; }
 /* Subscript k of a load (or of the stage's target: load NULL) and the extent it must be below. */
 int hone_know_subs(const hone_knows *, const hone_x *load);

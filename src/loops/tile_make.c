@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tile_make: turns one stage, all its numbers known, into tile code. What the expressions are worth was found out by tile_know.c; here the
-   mode is chosen and dims are collapsed, then tile_emit.c emits instructions, then registers get buffers and tiles their size. */
+   tile_make: turns one stage, all its numbers known, into tile code. What the expressions are worth was found
+   out by tile_know.c; here the mode is chosen and dims are collapsed, then tile_emit.c emits instructions,
+   then registers get buffers and tiles their size. */
 #include "loops/tile_maker.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 typedef hone_tile_maker maker;
 typedef hone_tile_reg reg;
 
-/* ---- walks ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- walks --------------------------------------------------------------------------------------------- */
 static void keep_affine(maker *m, int64_t *affine) {
     if (!hone_push_in(m->tmp, &m->affine, affine)) hone_tile_no_memory(m);
 }
@@ -33,7 +34,9 @@ static void keep_access(maker *m, const hone_x *load) {
     if (!load && m->w.stage->identity) return;
     for (int k = 0; k < hone_know_subs(&m->w, load); k++) {
         const int32_t s = hone_know_sub(&m->w, load, k);
-        if (!hone_know_inside(hone_know_of(&m->w, s), hone_know_dim(&m->w, load, load ? load->a : m->w.stage->tensor, k))) keep_arg(m, s);
+        if (!hone_know_inside(hone_know_of(&m->w, s),
+                              hone_know_dim(&m->w, load, load ? load->a : m->w.stage->tensor, k)))
+            keep_arg(m, s);
     }
     if (load && load->c >= 0) keep_arg(m, load->c);
 }
@@ -54,7 +57,8 @@ static void keep_values(maker *m) {
     }
 }
 
-/* Slots from `from` to `to` (without the over index), neighbours joined where all that is kept stays affine. */
+/* Slots from `from` to `to` (without the over index), neighbours joined where all that is kept stays
+   affine. */
 static void make_walk(maker *m, int from, int to, hone_walk *walk) {
     int64_t ext[HONE_SLOTS];
     int slot[HONE_SLOTS], nd = 0;
@@ -82,9 +86,9 @@ static void make_walk(maker *m, int from, int to, hone_walk *walk) {
         hone_tile_fail(m, hone_fail(HONE_NOT_SUPPORTED, "a domain of more than 2^62 elements"));
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------------- */
-/* ALL where more loads run along the last reduced index than along the domain's, and the reduction is long enough for lanes; or where the
-   domain is too small for tiles. */
+/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ALL where more loads run along the last reduced index than along the domain's, and the reduction is long
+   enough for lanes; or where the domain is too small for tiles. */
 static hone_tile_mode choose(const maker *m, int64_t elements, int64_t count) {
     const hone_stage *st = m->w.stage;
     if (!st->n_reduce && st->reduce == HONE_REDUCE_NONE) return HONE_TILE_MAP;
@@ -128,8 +132,8 @@ static void part(maker *m, hone_tilecode *code) {
     if (n) memcpy(m->ins.at, sorted, sizeof *sorted * (size_t)n);
 }
 
-/* Buffers: by width, reused when their register has been read for the last time. A register that lives across the loop over reduced
-   indices keeps its own. Returns bytes an element of all of them. */
+/* Buffers: by width, reused when their register has been read for the last time. A register that lives across
+   the loop over reduced indices keeps its own. Returns bytes an element of all of them. */
 static size_t allocate(maker *m, hone_tilecode *code, uint8_t **width_of, int *n_buffer) {
     int *def = HONE_NEW_N(m->tmp, int, m->regs.n + 1), *freed[4], n_free[4] = {0};
     uint8_t *width = hone_arena_alloc(m->tmp, (size_t)m->regs.n + 1);
@@ -160,12 +164,14 @@ static size_t allocate(maker *m, hone_tilecode *code, uint8_t **width_of, int *n
     for (int k = 0; k < m->ins.n; k++) {
         const hone_tile_ins *i = m->ins.at + k;
         const int32_t args[3] = {i->a, i->b, i->c};
-        const bool in_place = i->kind == HONE_TILE_OP || i->kind == HONE_TILE_MULADD; /* element by element: dst may be a dying argument */
+        /* element by element: dst may be a dying argument */
+        const bool in_place = i->kind == HONE_TILE_OP || i->kind == HONE_TILE_MULADD;
         for (int pass = 0; pass < 2; pass++) {
             for (int a = 0; pass == !in_place && a < 3; a++) {
                 bool again = false;
                 for (int b = 0; b < a; b++) again = again || args[b] == args[a];
-                if (args[a] < 0 || again || m->regs.at[args[a]].kept || m->regs.at[args[a]].last != k) continue;
+                if (args[a] < 0 || again || m->regs.at[args[a]].kept || m->regs.at[args[a]].last != k)
+                    continue;
                 const int w = m->regs.at[args[a]].width;
                 freed[w][n_free[w]++] = (int)m->regs.at[args[a]].buffer;
             }
@@ -194,9 +200,11 @@ static size_t carve(size_t *at, size_t bytes) {
     return here;
 }
 
-/* Two functions in a row, the second on what only it reads of the first: one instruction. Half as many passes over the tile. */
+/* Two functions in a row, the second on what only it reads of the first: one instruction. Half as many passes
+   over the tile. */
 static int paired(const hone_tilecode *code, const hone_tile_ins *i) {
-    static const hone_fn fns[HONE_TILE_PAIRED] = {HONE_FN_add, HONE_FN_sub, HONE_FN_mul, HONE_FN_max, HONE_FN_min};
+    static const hone_fn fns[HONE_TILE_PAIRED] = {HONE_FN_add, HONE_FN_sub, HONE_FN_mul, HONE_FN_max,
+                                                  HONE_FN_min};
     for (int k = 0; k < HONE_TILE_PAIRED && i->kind == HONE_TILE_OP; k++)
         if (i->op == code->ops->fn[fns[k]][HONE_F32]) return k;
     return -1;
@@ -219,8 +227,10 @@ static void join_pairs(maker *m, hone_tilecode *code) {
             const hone_tile_ins *next = m->ins.at + k + 1;
             const int first = paired(code, &i), second = paired(code, next);
             const bool right = next->b == i.dst;
-            if (first >= 0 && second >= 0 && i.level == next->level && reads[i.dst] == 1 && (right || next->a == i.dst)) {
-                i.op = code->ops->pair[first][second][right], i.c = right ? next->a : next->b, i.dst = next->dst;
+            if (first >= 0 && second >= 0 && i.level == next->level && reads[i.dst] == 1 &&
+                (right || next->a == i.dst)) {
+                i.op = code->ops->pair[first][second][right], i.c = right ? next->a : next->b,
+                i.dst = next->dst;
                 k++;
             }
         }
@@ -238,14 +248,18 @@ static void finish(maker *m, hone_tilecode *code) {
     int64_t most = 1024;
     while (most > 256 && each * (size_t)most > 32768) most /= 2;
     code->walk.piece = piece_of(&code->walk, most);
-    code->out.piece = code->mode == HONE_TILE_ALL ? (code->out.n < most ? code->out.n : most) : code->walk.piece;
+    code->out.piece =
+        code->mode == HONE_TILE_ALL ? (code->out.n < most ? code->out.n : most) : code->walk.piece;
     if (code->mode == HONE_TILE_ALL) {
         const int64_t k = code->count > 0 ? code->count : 1;
-        code->walk.piece = k >= most ? most : code->walk.n <= most ? (code->walk.n > 0 ? code->walk.n : 1) : most / k * k;
+        code->walk.piece = k >= most              ? most
+                           : code->walk.n <= most ? (code->walk.n > 0 ? code->walk.n : 1)
+                                                  : most / k * k;
     }
     if (code->out.piece < 1) code->out.piece = 1;
     const size_t cap = (size_t)(code->walk.piece > code->out.piece ? code->walk.piece : code->out.piece);
-    size_t at = 0, *buffer = HONE_NEW_N(m->arena, size_t, m->regs.n + 1), *place = HONE_NEW_N(m->tmp, size_t, n_buffer + 1);
+    size_t at = 0, *buffer = HONE_NEW_N(m->arena, size_t, m->regs.n + 1),
+           *place = HONE_NEW_N(m->tmp, size_t, n_buffer + 1);
     if (!buffer || !place) {
         hone_tile_no_memory(m);
         return;
@@ -276,7 +290,8 @@ static void finish(maker *m, hone_tilecode *code) {
     /* A load whose memory runs across the rows: see boxes() in tile_run.c. */
     bool across = false, own = false;
     for (int k = 0; k < code->n_ins; k++) {
-        ins[k].ahead = ins[k].flat && !ins[k].level && code->walk.n > (1 << 20) / (ins[k].bytes ? ins[k].bytes : 1);
+        ins[k].ahead =
+            ins[k].flat && !ins[k].level && code->walk.n > (1 << 20) / (ins[k].bytes ? ins[k].bytes : 1);
         own = own || ins[k].kind == HONE_TILE_ACC;
         if (ins[k].kind != HONE_TILE_LOAD || ins[k].level || ins[k].n_bound) continue;
         const int64_t *coef = code->form[ins[k].form].coef + code->walk.nd - 2;
@@ -284,8 +299,8 @@ static void finish(maker *m, hone_tilecode *code) {
     }
     if (code->mode == HONE_TILE_MAP && across && !own) code->box_rows = 32;
 
-    /* A flat store of what one instruction has just computed: that instruction writes to the tensor itself. What no cache will hold until
-       it is read again is written past the caches instead. */
+    /* A flat store of what one instruction has just computed: that instruction writes to the tensor itself.
+       What no cache will hold until it is read again is written past the caches instead. */
     code->direct = -1;
     const hone_tile_ins *store = ins + code->n_ins - 1;
     if (code->mode == HONE_TILE_MAP && store->kind == HONE_TILE_STORE && store->flat && !store->convert) {
@@ -294,7 +309,8 @@ static void finish(maker *m, hone_tilecode *code) {
             if (ins[k].dst == store->a) def = k;
             uses += ins[k].a == store->a || ins[k].b == store->a || ins[k].c == store->a;
         }
-        bool block = m->acc_tensor >= 0 && m->w.in->tensor[store->tensor].role == HONE_ROLE_TEMP; /* of attention: in scratch */
+        /* of attention: in scratch */
+        bool block = m->acc_tensor >= 0 && m->w.in->tensor[store->tensor].role == HONE_ROLE_TEMP;
         code->streams = !code->box_rows && code->walk.n >= (16 << 20) / store->bytes && !block;
         if (!code->streams && def >= 0 && !uses && ins[def].kind != HONE_TILE_ACC) {
             ins[def].keep = true;
@@ -305,10 +321,12 @@ static void finish(maker *m, hone_tilecode *code) {
 
     int64_t cost = 1;
     for (int k = 0; k < code->n_ins; k++) cost += ins[k].level == 0;
-    if (code->mode != HONE_TILE_MAP && code->count > 0 && __builtin_mul_overflow(cost, code->count, &cost)) cost = INT64_MAX;
+    if (code->mode != HONE_TILE_MAP && code->count > 0 && __builtin_mul_overflow(cost, code->count, &cost))
+        cost = INT64_MAX;
     if (code->whole) return;
     const int64_t row = code->out.ext[code->out.nd - 1], fewest = code->mode == HONE_TILE_EACH ? 32 : 1;
-    code->grain = 65536 / cost > fewest ? 65536 / cost : fewest, code->least = 4096 / cost > fewest ? 4096 / cost : fewest;
+    code->grain = 65536 / cost > fewest ? 65536 / cost : fewest,
+    code->least = 4096 / cost > fewest ? 4096 / cost : fewest;
     code->unit = row > 0 && row < code->out.piece ? row : code->out.piece;
     if (row > 0 && code->box_rows) code->unit = code->box_rows * row;
 }
@@ -322,7 +340,8 @@ static void make(maker *m) {
         if (s < st->n_index) ext[s] = s == m->w.over ? 1 : m->w.extent[s];
         else reduced[s - st->n_index] = m->w.extent[s];
     }
-    if (!hone_count_of(ext, st->n_index, &code->elements) || !hone_count_of(reduced, st->n_reduce, &code->count)) {
+    if (!hone_count_of(ext, st->n_index, &code->elements) ||
+        !hone_count_of(reduced, st->n_reduce, &code->count)) {
         hone_tile_fail(m, hone_fail(HONE_NOT_SUPPORTED, "a domain of more than 2^62 elements"));
         return;
     }
@@ -330,7 +349,8 @@ static void make(maker *m) {
     code->reduce = st->reduce;
     code->value = code->pick = code->result = -1;
     m->fixed_slot[m->n_fixed++] = m->w.over;
-    for (int s = st->n_index; code->mode == HONE_TILE_EACH && s < m->w.n_slot; s++) m->fixed_slot[m->n_fixed++] = s;
+    for (int s = st->n_index; code->mode == HONE_TILE_EACH && s < m->w.n_slot; s++)
+        m->fixed_slot[m->n_fixed++] = s;
 
     /* walks */
     keep_values(m);
@@ -341,8 +361,10 @@ static void make(maker *m) {
     if (code->mode == HONE_TILE_ALL) {
         m->affine.n = 0;
         keep_access(m, NULL);
-        for (int k = 0; !st->identity && k < hone_know_subs(&m->w, NULL); k++) keep_arg(m, hone_know_sub(&m->w, NULL, k));
-        for (int32_t k = 0; !st->identity && k < m->w.in->n_x; k++) /* what the subscripts load; a few forms too many do no harm */
+        for (int k = 0; !st->identity && k < hone_know_subs(&m->w, NULL); k++)
+            keep_arg(m, hone_know_sub(&m->w, NULL, k));
+        /* what the subscripts load; a few forms too many do no harm */
+        for (int32_t k = 0; !st->identity && k < m->w.in->n_x; k++)
             if (m->w.x[k].live && m->w.x[k].kind == HONE_KNOW_AFFINE) keep_affine(m, m->w.x[k].affine);
             else if (m->w.x[k].live && m->w.x[k].kind == HONE_KNOW_VALUE && m->w.in->x[k].kind == HONE_X_LOAD)
                 keep_access(m, m->w.in->x + k);
@@ -354,9 +376,11 @@ static void make(maker *m) {
     m->walk = &code->walk;
     const hone_dtype target = m->w.in->tensor[st->tensor].dtype;
     int ctype = m->w.in->x[st->value].type;
-    const bool moves = code->mode == HONE_TILE_MAP && st->how == HONE_STORE_SET && target != hone_ctype_dtype((hone_ctype)ctype) &&
-                       !st->saturate && hone_tile_width(hone_dtypes[target].bytes) >= 0 &&
-                       hone_know_of(&m->w, st->value)->kind != HONE_KNOW_CONST && hone_tile_can_move(m, st->value, target);
+    const bool moves = code->mode == HONE_TILE_MAP && st->how == HONE_STORE_SET &&
+                       target != hone_ctype_dtype((hone_ctype)ctype) && !st->saturate &&
+                       hone_tile_width(hone_dtypes[target].bytes) >= 0 &&
+                       hone_know_of(&m->w, st->value)->kind != HONE_KNOW_CONST &&
+                       hone_tile_can_move(m, st->value, target);
     int value = hone_tile_emit(m, st->value, moves ? target : HONE_DTYPE_NONE);
     if (code->mode != HONE_TILE_MAP) {
         code->ctype = (hone_ctype)ctype;
@@ -386,10 +410,11 @@ static void make(maker *m) {
     if (!m->status) finish(m, code);
 }
 
-hone_status hone_tilecode_make(hone_arena *arena, const hone_instance *in, int stage, const hone_param *param, const hone_place *tensor,
-                               int acc_tensor, hone_tilecode **out) {
+hone_status hone_tilecode_make(hone_arena *arena, const hone_instance *in, int stage, const hone_param *param,
+                               const hone_tensor_view *tensor, int acc_tensor, hone_tilecode **out) {
     _Alignas(64) char room[16384]; /* most stages need no more than this to be thought over */
-    maker m = {.arena = arena, .place = tensor, .acc_tensor = acc_tensor, .tmp = hone_arena_in(room, sizeof room)};
+    maker m = {
+        .arena = arena, .place = tensor, .acc_tensor = acc_tensor, .tmp = hone_arena_in(room, sizeof room)};
     m.code = HONE_NEW(arena, hone_tilecode);
     m.memo = HONE_NEW_N(m.tmp, int32_t, in->n_x + 1);
     m.memo_guard = HONE_NEW_N(m.tmp, int32_t, in->n_x + 1);
@@ -413,8 +438,10 @@ int64_t hone_tilecode_elements(const hone_tilecode *code) { return code->element
 bool hone_tilecode_whole(const hone_tilecode *code) { return code->whole; }
 int64_t hone_tilecode_grain(const hone_tilecode *code, int threads) {
     if (code->whole) return code->elements;
-    const int64_t grain = hone_share_of(code->elements, code->least, code->grain, threads), vector = code->mode == HONE_TILE_ALL ? 1 : 16;
-    const int64_t unit = code->box_rows || grain >= 4 * code->unit ? code->unit : vector; /* else whole rows would make them too unequal */
+    const int64_t grain = hone_share_of(code->elements, code->least, code->grain, threads),
+                  vector = code->mode == HONE_TILE_ALL ? 1 : 16;
+    /* else whole rows would make them too unequal */
+    const int64_t unit = code->box_rows || grain >= 4 * code->unit ? code->unit : vector;
     return (grain + unit - 1) / unit * unit;
 }
 size_t hone_tilecode_scratch(const hone_tilecode *code) { return code->scratch; }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tile_maker: what the two halves of tile code's maker share: tile_emit.c turns expressions into instructions, tile_make.c decides how the
-   stage is walked before and gives registers their buffers after. Nobody else includes it. */
+   tile_maker: what the two halves of tile code's maker share: tile_emit.c turns expressions into
+   instructions, tile_make.c decides how the stage is walked before and gives registers their buffers after.
+   Nobody else includes it. */
 #ifndef HONE_LOOPS_TILE_MAKER_H
 #define HONE_LOOPS_TILE_MAKER_H
 #include "loops/tile_know.h"
@@ -14,8 +15,9 @@ typedef struct {
 typedef struct {
     hone_knows w;
     hone_arena *arena, *tmp; /* of the code; of what is needed only now */
-    const hone_place *place;
-    int order[HONE_SLOTS]; /* the stage's slots as they are walked: the domain by its target's memory, then the reduced ones */
+    const hone_tensor_view *place;
+    /* the stage's slots as they are walked: the domain by its target's memory, then the reduced ones */
+    int order[HONE_SLOTS];
     int acc_tensor;
     hone_tilecode *code;
     const hone_walk *walk; /* of what is being emitted */
@@ -31,21 +33,27 @@ typedef struct {
     } * constant;
     int n_constant;
     int32_t *memo, *memo_guard,
-        *expanded; /* register of each expression, guard (and rawness) it was made under; each register's expansion */
+        /* register of each expression, guard (and rawness) it was made under; each register's expansion */
+        *expanded;
     int room_expanded;
     hone_status status; /* the first failure; all functions do nothing after it */
 } hone_tile_maker;
 
-static inline int hone_tile_width(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : -1; }
+static inline int hone_tile_width(int bytes) {
+    return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : -1;
+}
 static inline int hone_tile_width_of(int ctype) { return hone_tile_width(hone_ctype_bytes[ctype]); }
 int hone_tile_fail(hone_tile_maker *, hone_status); /* -1 */
 int hone_tile_no_memory(hone_tile_maker *);         /* -1 */
-/* Adds the affine part of an access's byte offset; load NULL: the stage's target. False where it does not fit in 64 bits. */
+/* Adds the affine part of an access's byte offset; load NULL: the stage's target. False where it does not fit
+   in 64 bits. */
 bool hone_tile_address(const hone_tile_maker *, const hone_x *load, int64_t *d);
 
 int hone_tile_new_reg(hone_tile_maker *, int width, int level, bool varies);
-int hone_tile_at_level(hone_tile_maker *, int reg, int level); /* the register, spread to elements where it holds rows */
-/* The register that holds expression x. raw: as storage of this dtype holds it, unwidened (only where hone_tile_can_move), or NONE. */
+/* the register, spread to elements where it holds rows */
+int hone_tile_at_level(hone_tile_maker *, int reg, int level);
+/* The register that holds expression x. raw: as storage of this dtype holds it, unwidened (only where
+   hone_tile_can_move), or NONE. */
 int hone_tile_emit(hone_tile_maker *, int32_t x, hone_dtype raw);
 bool hone_tile_can_move(const hone_tile_maker *, int32_t x, hone_dtype raw);
 void hone_tile_emit_store(hone_tile_maker *, int value, int ctype, hone_dtype raw);

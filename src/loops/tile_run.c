@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tile_run: runs tile code over a part of its domain. Allocates nothing; all it writes besides the target is the caller's scratch. */
+   tile_run: runs tile code over a part of its domain. Allocates nothing; all it writes besides the target is
+   the caller's scratch. */
 #include <stdlib.h>
 #include <limits.h>
 #include <string.h>
@@ -19,7 +20,8 @@ typedef struct {
     const char *next, *next_end; /* memory of the next tile that is still to be asked for */
     const hone_walk *walk;
     int64_t x[HONE_SLOTS + 2]; /* coordinates of the tile's first element */
-    int64_t columns;           /* a tile that is a box: this many elements of each of some rows; 0: the tile is a stretch of the walk */
+    /* a tile that is a box: this many elements of each of some rows; 0: the tile is a stretch of the walk */
+    int64_t columns;
 } run;
 
 extern const hone_tile_ops hone_tile_ops__base;
@@ -35,7 +37,7 @@ const hone_tile_ops *hone_tile_ops_best(void) {
     return best;
 }
 
-/* ---- coordinates ----------------------------------------------------------------------------------------------------------------- */
+/* ---- coordinates --------------------------------------------------------------------------------------- */
 static void seek(const hone_walk *w, int64_t at, int64_t *x) {
     for (int d = w->nd - 1; d > 0; d--) {
         x[d] = at % w->ext[d];
@@ -73,7 +75,8 @@ static void set_forms(run *r) {
     }
 }
 
-/* A tile row by row: elements [pos, pos + len) lie in one row from its element j on, `row` counts rows, x are the row's coordinates. */
+/* A tile row by row: elements [pos, pos + len) lie in one row from its element j on, `row` counts rows, x are
+   the row's coordinates. */
 #define EACH_ROW(r, level, n)                                                                     \
     const hone_walk *const w_ = (r)->walk;                                                        \
     const int outer = w_->nd - 1 - (level);                                                       \
@@ -86,11 +89,12 @@ static void set_forms(run *r) {
                                        true);                                                     \
          pos += len, j = box_ ? j : 0, row++, next_row(w_, outer, x))
 
-/* ---- loads ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- loads --------------------------------------------------------------------------------------------- */
 static int width_of(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
 
 /* n elements from src, stride apart, into a register */
-static void bring(const run *r, const hone_tile_ins *i, char *dst, const char *src, int64_t n, int64_t stride) {
+static void bring(const run *r, const hone_tile_ins *i, char *dst, const char *src, int64_t n,
+                  int64_t stride) {
     const hone_tile_ops *ops = r->ops;
     if (!i->convert) {
         if (stride == i->bytes) memcpy(dst, src, (size_t)n << i->width);
@@ -109,11 +113,13 @@ static void bring(const run *r, const hone_tile_ins *i, char *dst, const char *s
 /* Short rows of bytes, each so much further: a call for each would take longer than what it moves. */
 #define ROWS_OF(count) \
     for (int64_t k = 0; k < rows; k++, to += to_step, from += from_step) memcpy(to, from, (count))
-static void short_rows(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t bytes, int64_t rows) {
+static void short_rows(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t bytes,
+                       int64_t rows) {
     if (bytes == 4) ROWS_OF(4);
     else if (bytes == 8) ROWS_OF(8);
     else if (bytes == 12)
-        for (int64_t k = 0; k < rows; k++, to += to_step, from += from_step) memcpy(to, from, 8), memcpy(to + 8, from + 8, 4);
+        for (int64_t k = 0; k < rows; k++, to += to_step, from += from_step)
+            memcpy(to, from, 8), memcpy(to + 8, from + 8, 4);
     else if (bytes == 16) ROWS_OF(16);
     else if (bytes == 32) ROWS_OF(32);
     else ROWS_OF((size_t)bytes);
@@ -123,7 +129,9 @@ enum { SHORT = 64 }; /* bytes */
 /* What is there instead of elements outside. */
 static void instead(const run *r, const hone_tile_ins *i, char *dst, int64_t pos, int64_t n) {
     if (n <= 0) return;
-    if (i->c >= 0) memcpy(dst + (pos << i->width), (const char *)r->reg[i->c] + (pos << i->width), (size_t)n << i->width);
+    if (i->c >= 0)
+        memcpy(dst + (pos << i->width), (const char *)r->reg[i->c] + (pos << i->width),
+               (size_t)n << i->width);
     else r->ops->fill[i->width](n, dst + (pos << i->width), &i->other);
 }
 /* The part [*from, *to) of a row's elements [j, j + n) for which 0 <= at + step * (its number) < dim. */
@@ -143,8 +151,9 @@ static void clip(int64_t at, int64_t step, int64_t dim, int64_t *from, int64_t *
     if (*to < *from) *to = *from;
 }
 
-/* Asks for the memory behind this tile, where the next will be: a tile is about a page, and the machine's own prefetching ends there. What is
-   to be read is asked for a few lines at a time, between instructions: a core has that many requests under way, and waits with more. */
+/* Asks for the memory behind this tile, where the next will be: a tile is about a page, and the machine's own
+   prefetching ends there. What is to be read is asked for a few lines at a time, between instructions: a core
+   has that many requests under way, and waits with more. */
 static void reach_for(const char *at, size_t bytes) {
     for (size_t k = bytes; k < 2 * bytes; k += 64) __builtin_prefetch(at + k, 1);
 }
@@ -155,14 +164,16 @@ static void reach_later(run *r, const char *at, size_t bytes) {
     reach_on(r, INT_MAX); /* of another load: nothing computed since */
     r->next = at + bytes, r->next_end = r->next + bytes;
 }
-/* Elements that are all inside, in stretches as long as this load's memory runs on: often several rows of the walk, whose rows are as short as
-   the shortest of all its loads. Without a copy where one stretch is all there is. */
+/* Elements that are all inside, in stretches as long as this load's memory runs on: often several rows of the
+   walk, whose rows are as short as the shortest of all its loads. Without a copy where one stretch is all
+   there is. */
 static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
     const hone_walk *w = r->walk;
     const int64_t *coef = r->code->form[i->form].coef;
     int outer = w->nd - 1 - i->level;
     int64_t x[HONE_SLOTS + 2], along = coef[outer], ext = w->ext[outer], at = r->x[outer], len;
-    while (outer > 0 && (w->ext[outer - 1] == 1 || coef[outer - 1] == along * ext)) outer--, at += ext * r->x[outer], ext *= w->ext[outer];
+    while (outer > 0 && (w->ext[outer - 1] == 1 || coef[outer - 1] == along * ext))
+        outer--, at += ext * r->x[outer], ext *= w->ext[outer];
     memcpy(x, r->x, sizeof *x * (size_t)outer);
     const char *base = r->base[i->tensor], *src = base + place(r, i->form, outer, x) + along * at;
     char *dst = i->keep ? r->reg[i->dst] : r->scratch + r->code->buffer[i->dst];
@@ -178,9 +189,10 @@ static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
     const bool brief = !i->convert && along == i->bytes && outer && ext * i->bytes <= SHORT;
     for (int64_t pos = 0; pos < first; pos += len, at = 0) {
         len = ext - at < first - pos ? ext - at : first - pos;
-        if (brief && !at && first - pos >= 2 * ext &&
-            x[outer - 1] + 1 < w->ext[outer - 1]) { /* as many as follow on; the last of them is where this goes on from */
-            const int64_t left = w->ext[outer - 1] - x[outer - 1], want = (first - pos) / ext, many = left < want ? left : want;
+        /* as many as follow on; the last of them is where this goes on from */
+        if (brief && !at && first - pos >= 2 * ext && x[outer - 1] + 1 < w->ext[outer - 1]) {
+            const int64_t left = w->ext[outer - 1] - x[outer - 1], want = (first - pos) / ext,
+                          many = left < want ? left : want;
             short_rows(dst + (pos << i->width), ext << i->width, src, coef[outer - 1], ext * i->bytes, many);
             x[outer - 1] += many - 1, src += (many - 1) * coef[outer - 1], pos += (many - 1) * ext;
             if (pos + len >= first) break;
@@ -190,11 +202,13 @@ static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
         }
         bring(r, i, dst + (pos << i->width), src, len, along);
         if (pos + len >= first) break;
-        if (outer && x[outer - 1] + 1 < w->ext[outer - 1]) x[outer - 1]++, src += coef[outer - 1] - along * at;
+        if (outer && x[outer - 1] + 1 < w->ext[outer - 1])
+            x[outer - 1]++, src += coef[outer - 1] - along * at;
         else next_row(w, outer, x), src = base + place(r, i->form, outer, x);
     }
     for (int64_t done = first; done < n;) {
-        const int64_t more = done < n - done ? done : n - done; /* a whole number of periods is done: done is period, 2 period … */
+        /* an integer of periods is done: done is period, 2 period … */
+        const int64_t more = done < n - done ? done : n - done;
         memcpy(dst + (done << i->width), dst, (size_t)more << i->width);
         done += more;
     }
@@ -205,7 +219,8 @@ static void load(run *r, const hone_tile_ins *i, int64_t n) {
         load_inside(r, i, n);
         return;
     }
-    char *const base = r->base[i->tensor], *dst = i->keep ? r->reg[i->dst] : r->scratch + r->code->buffer[i->dst];
+    char *const base = r->base[i->tensor],
+                *dst = i->keep ? r->reg[i->dst] : r->scratch + r->code->buffer[i->dst];
     const hone_form *f = r->code->form + i->form;
     const int inner = r->walk->nd - 1 - i->level;
     const int64_t along = f->coef[inner];
@@ -218,7 +233,8 @@ static void load(run *r, const hone_tile_ins *i, int64_t n) {
     r->reg[i->dst] = dst;
     if (!i->n_bound && llabs(along) > llabs(f->coef[inner - 1])) { /* memory runs across the rows */
         char *to = i->convert ? r->spare : dst;
-        r->ops->across[width_of(i->bytes)](n / columns, columns, to, base + place(r, i->form, inner + 1, r->x), f->coef[inner - 1], along);
+        r->ops->across[width_of(i->bytes)](
+            n / columns, columns, to, base + place(r, i->form, inner + 1, r->x), f->coef[inner - 1], along);
         if (i->convert) hone_dtype_load_n((hone_dtype)i->dtype, dst, to, (size_t)n);
         return;
     }
@@ -229,7 +245,8 @@ static void load(run *r, const hone_tile_ins *i, int64_t n) {
             const int64_t step = r->code->form[i->bound[b].form].coef[inner];
             clip(place(r, i->bound[b].form, outer, x) + step * j, step, i->bound[b].dim, &from, &to);
         }
-        if (to > from) bring(r, i, dst + ((pos + from) << i->width), base + at + along * (j + from), to - from, along);
+        if (to > from)
+            bring(r, i, dst + ((pos + from) << i->width), base + at + along * (j + from), to - from, along);
         else from = to = 0;
         instead(r, i, dst, pos, from);
         instead(r, i, dst, pos + to, len - to);
@@ -256,18 +273,22 @@ static void gather(run *r, const hone_tile_ins *i, int64_t n) {
     }
     r->ops->gather[width_of(i->bytes)](n, r->spare, base, r->reg[i->a], ok, NULL);
     if (ok && other) {
-        void *wide = r->spare + ((size_t)n * 8 + 63) / 64 * 64; /* dst may be a buffer that `other` still needs */
+        /* dst may be a buffer that `other` still needs */
+        void *wide = r->spare + ((size_t)n * 8 + 63) / 64 * 64;
         hone_dtype_load_n((hone_dtype)i->dtype, wide, r->spare, (size_t)n);
         r->ops->select[i->width](n, dst, ok, wide, other);
     } else hone_dtype_load_n((hone_dtype)i->dtype, dst, r->spare, (size_t)n);
 }
 
-/* ---- stores ---------------------------------------------------------------------------------------------------------------------- */
-static void send(const run *r, const hone_tile_ins *i, char *dst, const char *src, int64_t n, int64_t stride) {
-    if (!i->convert && stride == i->bytes && r->code->streams) r->ops->stream((size_t)n << i->width, dst, src);
+/* ---- stores -------------------------------------------------------------------------------------------- */
+static void send(const run *r, const hone_tile_ins *i, char *dst, const char *src, int64_t n,
+                 int64_t stride) {
+    if (!i->convert && stride == i->bytes && r->code->streams)
+        r->ops->stream((size_t)n << i->width, dst, src);
     else if (!i->convert && stride == i->bytes) memcpy(dst, src, (size_t)n << i->width);
     else if (!i->convert) r->ops->spread[i->width](n, dst, stride, src);
-    else if (stride == i->bytes) hone_dtype_store_n((hone_dtype)i->dtype, dst, (hone_ctype)i->ctype, src, (size_t)n, i->saturate);
+    else if (stride == i->bytes)
+        hone_dtype_store_n((hone_dtype)i->dtype, dst, (hone_ctype)i->ctype, src, (size_t)n, i->saturate);
     else {
         hone_dtype_store_n((hone_dtype)i->dtype, r->spare, (hone_ctype)i->ctype, src, (size_t)n, i->saturate);
         r->ops->spread[width_of(i->bytes)](n, dst, stride, r->spare);
@@ -281,9 +302,11 @@ static void store_short(const run *r, const hone_tile_ins *i, int64_t n, int inn
     memcpy(x, r->x, sizeof *x * (size_t)inner);
     for (int64_t pos = 0, len; pos < n; pos += many * len, j = 0, next_row(w, inner, x)) {
         const int64_t left = w->ext[inner - 1] - x[inner - 1];
-        len = ext - j < n - pos ? ext - j : n - pos, many = len < ext ? 1 : left < (n - pos) / ext ? left : (n - pos) / ext;
-        short_rows(r->base[i->tensor] + place(r, i->form, inner, x) + coef[inner] * j, coef[inner - 1], src + (pos << i->width),
-                   len << i->width, len * i->bytes, many);
+        len = ext - j < n - pos ? ext - j : n - pos, many = len < ext                ? 1
+                                                            : left < (n - pos) / ext ? left
+                                                                                     : (n - pos) / ext;
+        short_rows(r->base[i->tensor] + place(r, i->form, inner, x) + coef[inner] * j, coef[inner - 1],
+                   src + (pos << i->width), len << i->width, len * i->bytes, many);
         x[inner - 1] += many - 1;
     }
 }
@@ -296,11 +319,13 @@ static void store(run *r, const hone_tile_ins *i, int64_t n) {
         send(r, i, base + place(r, i->form, inner + 1, r->x), src, n, i->bytes);
         return;
     }
-    if (!i->convert && along == i->bytes && !r->columns && !r->code->streams && inner > 0 && r->walk->ext[inner] * i->bytes <= SHORT) {
+    if (!i->convert && along == i->bytes && !r->columns && !r->code->streams && inner > 0 &&
+        r->walk->ext[inner] * i->bytes <= SHORT) {
         store_short(r, i, n, inner);
         return;
     }
-    EACH_ROW(r, 0, n) send(r, i, base + place(r, i->form, outer, x) + along * j, src + (pos << i->width), len, along);
+    EACH_ROW(r, 0, n)
+    send(r, i, base + place(r, i->form, outer, x) + along * j, src + (pos << i->width), len, along);
 }
 static void scatter(run *r, const hone_tile_ins *i, int64_t n) {
     const int64_t *off = r->reg[i->b];
@@ -309,7 +334,9 @@ static void scatter(run *r, const hone_tile_ins *i, int64_t n) {
     char *base = r->base[i->tensor];
     if (i->how == HONE_STORE_SET) {
         if (i->convert)
-            hone_dtype_store_n((hone_dtype)i->dtype, r->spare, (hone_ctype)i->ctype, src, (size_t)n, i->saturate), src = r->spare;
+            hone_dtype_store_n((hone_dtype)i->dtype, r->spare, (hone_ctype)i->ctype, src, (size_t)n,
+                               i->saturate),
+                src = r->spare;
         r->ops->scatter[width_of(i->bytes)](n, base, off, ok, src);
         return;
     }
@@ -322,12 +349,12 @@ static void scatter(run *r, const hone_tile_ins *i, int64_t n) {
         if (ok && !ok[k]) continue;
         hone_scalar v[2] = {hone_dtype_load((hone_dtype)i->dtype, base + off[k]), {.u64 = 0}};
         memcpy(&v[1], src + (k << i->width), (size_t)1 << i->width);
-        hone_dtype_store((hone_dtype)i->dtype, base + off[k], (hone_ctype)i->ctype, hone_fn_eval(join[i->how], (hone_ctype)i->ctype, v),
-                         i->saturate);
+        hone_dtype_store((hone_dtype)i->dtype, base + off[k], (hone_ctype)i->ctype,
+                         hone_fn_eval(join[i->how], (hone_ctype)i->ctype, v), i->saturate);
     }
 }
 
-/* ---- one tile -------------------------------------------------------------------------------------------------------------------- */
+/* ---- one tile ------------------------------------------------------------------------------------------ */
 static hone_status check(const run *r, const hone_tile_ins *i, int64_t n) {
     const int64_t *at = r->reg[i->a];
     const int32_t *wanted = i->b >= 0 ? r->reg[i->b] : NULL;
@@ -370,12 +397,15 @@ static void round_to(run *r, const hone_tile_ins *i, int64_t n) {
 static hone_status execute(run *r, int from, int to, int64_t elements) {
     const int last = r->walk->nd - 1;
     const int64_t end = r->x[last] + elements - 1;
-    const int64_t rows = r->columns ? elements / r->columns : end < r->walk->ext[last] ? 1 : end / r->walk->ext[last] + 1;
+    const int64_t rows = r->columns                 ? elements / r->columns
+                         : end < r->walk->ext[last] ? 1
+                                                    : end / r->walk->ext[last] + 1;
     for (const hone_tile_ins *i = r->code->ins + from; i < r->code->ins + to; i++) {
         const int64_t n = i->level ? rows : elements;
         switch ((hone_tile_kind)i->kind) {
         case HONE_TILE_OP:
-            i->op(n, r->reg[i->dst], r->reg[i->a], i->b < 0 ? NULL : r->reg[i->b], i->c < 0 ? NULL : r->reg[i->c]);
+            i->op(n, r->reg[i->dst], r->reg[i->a], i->b < 0 ? NULL : r->reg[i->b],
+                  i->c < 0 ? NULL : r->reg[i->c]);
             reach_on(r, 16);
             break;
         case HONE_TILE_LOAD: load(r, i, n); break;
@@ -383,7 +413,9 @@ static hone_status execute(run *r, int from, int to, int64_t elements) {
         case HONE_TILE_IOTA: iota(r, i, n); break;
         case HONE_TILE_ACC: r->reg[i->dst] = (void *)r->acc; break;
         case HONE_TILE_MULADD: r->ops->muladd(n, r->reg[i->dst], r->reg[i->a], r->reg[i->b], i->k); break;
-        case HONE_TILE_INSIDE: r->ops->inside(n, r->reg[i->dst], i->a < 0 ? NULL : r->reg[i->a], r->reg[i->b], i->k); break;
+        case HONE_TILE_INSIDE:
+            r->ops->inside(n, r->reg[i->dst], i->a < 0 ? NULL : r->reg[i->a], r->reg[i->b], i->k);
+            break;
         case HONE_TILE_CHECK: HONE_TRY(check(r, i, n)); break;
         case HONE_TILE_GATHER: gather(r, i, n); break;
         case HONE_TILE_ROWS: load_rows(r, i, n); break;
@@ -395,11 +427,13 @@ static hone_status execute(run *r, int from, int to, int64_t elements) {
     return HONE_OK;
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- reductions ---------------------------------------------------------------------------------------- */
 static bool in_double(const hone_tilecode *code) {
     return code->ctype == HONE_F32 && (code->reduce == HONE_REDUCE_SUM || code->reduce == HONE_REDUCE_PROD);
 }
-static int acc_width(const hone_tilecode *code) { return in_double(code) || hone_ctype_bytes[code->ctype] == 8 ? 3 : 2; }
+static int acc_width(const hone_tilecode *code) {
+    return in_double(code) || hone_ctype_bytes[code->ctype] == 8 ? 3 : 2;
+}
 /* What a reduction over nothing gives, as the accumulator holds it. */
 static hone_scalar nothing(const hone_tilecode *code) {
     const hone_ctype c = in_double(code) ? HONE_F64 : code->ctype;
@@ -417,11 +451,14 @@ static hone_scalar nothing(const hone_tilecode *code) {
     return v;
 }
 
-/* A sum of floats as they lie in memory: its last index is then walked by the sum itself. By how much the index goes on with a step. */
+/* A sum of floats as they lie in memory: its last index is then walked by the sum itself. By how much the
+   index goes on with a step. */
 static int64_t at_once(const run *r) {
     const hone_tilecode *code = r->code;
     const hone_tile_ins *i = code->ins + code->head;
-    if (code->reduce != HONE_REDUCE_SUM || code->ctype != HONE_F32 || code->tail != code->head + 1 || code->n_fixed < 2) return 1;
+    if (code->reduce != HONE_REDUCE_SUM || code->ctype != HONE_F32 || code->tail != code->head + 1 ||
+        code->n_fixed < 2)
+        return 1;
     if (i->kind != HONE_TILE_LOAD || i->convert || i->n_bound || i->level || i->dst != code->value) return 1;
     return code->fixed_ext[code->n_fixed - 1];
 }
@@ -441,7 +478,8 @@ static hone_status each_tile(run *r, int64_t n) {
     for (int64_t step = 0; step < code->count; step += many) {
         if (step) {
             int k = code->n_fixed - 1;
-            for (r->fixed[k] += many; k > 1 && r->fixed[k] == code->fixed_ext[k]; k--) r->fixed[k] = 0, r->fixed[k - 1]++;
+            for (r->fixed[k] += many; k > 1 && r->fixed[k] == code->fixed_ext[k]; k--)
+                r->fixed[k] = 0, r->fixed[k - 1]++;
             set_forms(r);
         }
         HONE_TRY(execute(r, code->head, code->tail, n));
@@ -455,7 +493,8 @@ static hone_status each_tile(run *r, int64_t n) {
             r->ops->reduce[code->ctype].each[code->reduce](n, acc, r->reg[code->value]);
             continue;
         }
-        r->ops->reduce[code->ctype].better[code->reduce - HONE_REDUCE_ARGMAX](n, win, acc, r->reg[code->value], step == 0);
+        r->ops->reduce[code->ctype].better[code->reduce - HONE_REDUCE_ARGMAX](n, win, acc,
+                                                                              r->reg[code->value], step == 0);
         r->ops->select[code->pick_width](n, result, win, r->reg[code->pick], result);
     }
     if (!arg) {
@@ -481,7 +520,8 @@ static void take_in(const run *r, hone_scalar *acc, int64_t from, int64_t n, boo
     const int64_t won = r->ops->reduce[code->ctype].find[code->reduce - HONE_REDUCE_ARGMAX](n, acc, v, first);
     const size_t bytes = (size_t)1 << code->pick_width;
     if (won >= 0)
-        memcpy((char *)r->reg[code->result] + (size_t)at * bytes, (const char *)r->reg[code->pick] + (size_t)(from + won) * bytes, bytes);
+        memcpy((char *)r->reg[code->result] + (size_t)at * bytes,
+               (const char *)r->reg[code->pick] + (size_t)(from + won) * bytes, bytes);
 }
 
 static hone_status all_run(run *r, int64_t first, int64_t n) {
@@ -527,7 +567,8 @@ static hone_status all_run(run *r, int64_t first, int64_t n) {
     return HONE_OK;
 }
 
-/* Some whole rows, as boxes: loads that run across the rows find what they touch in cache again. Returns how many elements. */
+/* Some whole rows, as boxes: loads that run across the rows find what they touch in cache again. Returns how
+   many elements. */
 static hone_status boxes(run *r, int64_t n, int64_t *done) {
     const hone_tilecode *code = r->code;
     const int last = r->walk->nd - 1;
@@ -548,21 +589,22 @@ static hone_status boxes(run *r, int64_t n, int64_t *done) {
     return HONE_OK;
 }
 
-/* ---- the run --------------------------------------------------------------------------------------------------------------------- */
-hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int64_t first, int64_t n, int64_t over, const void *acc,
-                              void *scratch) {
+/* ---- the run ------------------------------------------------------------------------------------------- */
+hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int64_t first, int64_t n,
+                              int64_t over, const void *acc, void *scratch) {
     if (n <= 0 || code->elements == 0) return HONE_OK;
     run r;
-    r.code = code, r.ops = code->ops, r.base = base, r.acc = acc, r.next = r.next_end = NULL, r.scratch = scratch,
-    r.spare = r.scratch + code->spare, r.walk = &code->walk, r.columns = 0;
+    r.code = code, r.ops = code->ops, r.base = base, r.acc = acc, r.next = r.next_end = NULL,
+    r.scratch = scratch, r.spare = r.scratch + code->spare, r.walk = &code->walk, r.columns = 0;
     r.reg = (void **)(r.scratch + code->regs);
     r.now = (int64_t *)(r.scratch + code->forms);
     r.fixed = (int64_t *)(r.scratch + code->fixed);
     for (int k = 0; k < code->n_reg; k++) r.reg[k] = r.scratch + code->buffer[k];
-    const int64_t most = code->mode == HONE_TILE_ALL && code->walk.piece > code->out.piece ? code->walk.piece : code->out.piece;
+    const int64_t most = code->mode == HONE_TILE_ALL && code->walk.piece > code->out.piece ? code->walk.piece
+                                                                                           : code->out.piece;
     for (int k = 0; k < code->n_constant; k++)
-        code->ops->fill[code->constant[k].width](n < most && code->mode != HONE_TILE_ALL ? n : most, r.reg[code->constant[k].reg],
-                                                 &code->constant[k].k);
+        code->ops->fill[code->constant[k].width](n < most && code->mode != HONE_TILE_ALL ? n : most,
+                                                 r.reg[code->constant[k].reg], &code->constant[k].k);
     r.fixed[0] = over;
     for (int k = 1; k < code->n_fixed; k++) r.fixed[k] = 0;
     set_forms(&r);
@@ -581,10 +623,13 @@ hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int6
         }
         /* whole rows where they are short, even parts of one where they are long */
         int64_t m = n < r.walk->piece ? n : r.walk->piece;
-        if (r.walk->ext[last] > r.walk->piece && m > r.walk->ext[last] - r.x[last]) m = r.walk->ext[last] - r.x[last];
+        if (r.walk->ext[last] > r.walk->piece && m > r.walk->ext[last] - r.x[last])
+            m = r.walk->ext[last] - r.x[last];
         if (code->direct >= 0) {
-            r.reg[code->direct] = (char *)base[code->direct_store->tensor] + place(&r, code->direct_store->form, r.walk->nd, r.x);
-            if (code->direct_store->ahead) reach_for(r.reg[code->direct], (size_t)m * code->direct_store->bytes);
+            r.reg[code->direct] = (char *)base[code->direct_store->tensor] +
+                                  place(&r, code->direct_store->form, r.walk->nd, r.x);
+            if (code->direct_store->ahead)
+                reach_for(r.reg[code->direct], (size_t)m * code->direct_store->bytes);
         }
         if (code->mode == HONE_TILE_MAP) HONE_TRY(execute(&r, 0, code->n_ins, m));
         else HONE_TRY(each_tile(&r, m));

@@ -11,11 +11,14 @@ static bool has(const int32_t *list, int n, int32_t index) {
         if (list[k] == index) return true;
     return false;
 }
-static bool is_domain(const looking *w, int32_t index) { return has(w->in->list + w->stage->index0, w->stage->n_index, index); }
+static bool is_domain(const looking *w, int32_t index) {
+    return has(w->in->list + w->stage->index0, w->stage->n_index, index);
+}
 static bool is_summed(const looking *w, int32_t index) {
     return has(w->in->list + w->stage->index0 + w->stage->n_index, w->stage->n_reduce, index);
 }
-/* The indices that a subscript is made of, by sums, differences and multiples: some of the result's, some of the sum's. False: it is made of something else. */
+/* The indices that a subscript is made of, by sums, differences and multiples: some of the result's, some of
+   the sum's. False: it is made of something else. */
 static bool reads(const looking *w, int32_t x, int depth, bool *place, int32_t *tap) {
     const hone_x *e = w->in->x + x;
     if (depth > 16) return false;
@@ -25,7 +28,8 @@ static bool reads(const looking *w, int32_t x, int depth, bool *place, int32_t *
         if (is_summed(w, e->a)) *tap = e->a;
         return true;
     }
-    if (e->kind != HONE_X_FN || (e->fn != HONE_FN_add && e->fn != HONE_FN_sub && e->fn != HONE_FN_mul)) return false;
+    if (e->kind != HONE_X_FN || (e->fn != HONE_FN_add && e->fn != HONE_FN_sub && e->fn != HONE_FN_mul))
+        return false;
     return reads(w, e->a, depth + 1, place, tap) && reads(w, e->b, depth + 1, place, tap);
 }
 /* The index of the sum by which a load's subscript moves besides the result's place; -1: no window. */
@@ -48,7 +52,8 @@ static int arguments(const hone_x *e) {
     if (e->kind == HONE_X_FN) return hone_fns[e->fn].arity < 3 ? hone_fns[e->fn].arity : 3;
     return e->kind == HONE_X_SELECT ? 3 : e->kind == HONE_X_CAST || e->kind == HONE_X_ROUND ? 1 : 0;
 }
-/* All loads of an expression that are not inside subscripts: the one that a window moves over, and one with the tap for a subscript. */
+/* All loads of an expression that are not inside subscripts: the one that a window moves over, and one with
+   the tap for a subscript. */
 typedef struct {
     const hone_x *moved, *weight;
     int32_t tap;
@@ -71,7 +76,9 @@ bool hone_instance_is_convolution(const hone_instance *in) {
     for (int k = 0; k < in->n_tensor; k++) outs += in->tensor[k].role == HONE_ROLE_OUT;
     for (int k = 0; k < in->n_stage; k++)
         if (in->stage[k].reduce != HONE_REDUCE_NONE) sums++, w.stage = in->stage + k;
-    if (sums != 1 || outs != 1 || w.stage->reduce != HONE_REDUCE_SUM || !w.stage->identity || w.stage->over >= 0) return false;
+    if (sums != 1 || outs != 1 || w.stage->reduce != HONE_REDUCE_SUM || !w.stage->identity ||
+        w.stage->over >= 0)
+        return false;
     const hone_x *value = in->x + w.stage->value;
     if (value->kind != HONE_X_FN || value->fn != HONE_FN_mul) return false;
     for (int side = 0; side < 2; side++) {

@@ -5,12 +5,12 @@
 #include "device/resident.h"
 #include "passes/passes.h"
 #include "plan/formula.h"
-#include "plan/join.h"
+#include "plan/concat_alias.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to compile"); }
 
-/* Which inputs' numbers decide shapes or branches: walk back from `contents` operands and conditions through small tensors. Shape and Size end the walk: they read
-   dims, not numbers. */
+/* Which inputs' numbers decide shapes or branches: walk back from `contents` operands and conditions through
+   small tensors. Shape and Size end the walk: they read dims, not numbers. */
 static void trace(hone_compiled *c, hone_vid id, uint8_t *met, int depth) {
     const hone_graph *g = c->graph;
     if (id < 0 || met[id] || depth > 200) return;
@@ -22,26 +22,32 @@ static void trace(hone_compiled *c, hone_vid id, uint8_t *met, int depth) {
     if (v->producer < 0) return;
     const hone_node *n = g->node.at[v->producer];
     hone_kind kind = v->dtype ? hone_dtypes[v->dtype].kind : HONE_KIND_NONE;
-    if (n->program->runs == HONE_RUNS_VIEW && (!strcmp(n->program->how, "shape") || !strcmp(n->program->how, "size"))) return;
-    if (n->program->runs == HONE_RUNS_HOST || n->program->runs == HONE_RUNS_CONTROL || kind == HONE_KIND_FLOAT) return;
+    if (n->program->runs == HONE_RUNS_VIEW &&
+        (!strcmp(n->program->how, "shape") || !strcmp(n->program->how, "size")))
+        return;
+    if (n->program->runs == HONE_RUNS_HOST || n->program->runs == HONE_RUNS_CONTROL ||
+        kind == HONE_KIND_FLOAT)
+        return;
     for (int k = 0; k < n->n_in; k++) trace(c, n->in[k], met, depth + 1);
 }
 static void find_contents(hone_compiled *c) {
     const hone_graph *g = c->graph;
     uint8_t *met = hone_alloc((size_t)g->var.n + 1);
-    if (!met) return; /* then such an input cuts the plan: slower, not wrong */
+    if (!met) return; /* then such an input breaks the plan off: slower, not wrong */
     for (int k = 0; k < g->node.n; k++) {
         const hone_node *n = g->node.at[k];
         for (int q = 0; q < n->n_in - n->n_capture; q++)
             if ((q < n->program->n_in && n->program->operand[q].contents) ||
                 (n->program->runs == HONE_RUNS_CONTROL && q < 2 && q < n->n_in))
                 trace(c, n->in[q], met, 0);
-        for (int q = n->n_in - n->n_capture; q < n->n_in; q++) /* a body may read a captured scalar as a condition */
+        /* a body may read a captured scalar as a condition */
+        for (int q = n->n_in - n->n_capture; q < n->n_in; q++)
             if (n->in[q] >= 0 && g->var.at[n->in[q]].rank == 0) trace(c, n->in[q], met, 0);
     }
     hone_free(met);
 }
-/* What each node is here, where ranks are known: bind then need not look it up, and where all is known as expressions it only evaluates. */
+/* What each node is here, where ranks are known: bind then need not look it up, and where all is known as
+   expressions it only evaluates. */
 static hone_status find_instances(hone_compiled *c) {
     hone_graph *g = c->graph;
     hone_arena *scratch = hone_arena_create();
@@ -52,11 +58,11 @@ static hone_status find_instances(hone_compiled *c) {
         hone_node *n = g->node.at[k];
         if (n->n_body) continue;
         hone_arena_reset(scratch);
-        quiet[k] = hone_formula_quiet(g, n);
+        quiet[k] = hone_formula_shape_only(g, n);
         c->formula[k] = hone_formula_make(c, scratch, n, &c->instance[k], &s);
         if (s) s = hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
     }
-    c->quiet = quiet;
+    c->shape_only = quiet;
     hone_arena_destroy(scratch);
     return s;
 }
@@ -96,7 +102,7 @@ static hone_status find_begin(hone_compiled *c) {
         w++;
     }
     for (int k = 0; k < g->node.n; k++)
-        for (int q = 0; c->quiet[k] && q < g->node.at[k]->n_out; q++) {
+        for (int q = 0; c->shape_only[k] && q < g->node.at[k]->n_out; q++) {
             hone_vid id = g->node.at[k]->out[q];
             if (id < 0) continue;
             begin[id] = HONE_AT_DIMS;
@@ -112,30 +118,35 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
     c->outer = outer;
     if (outer)
-        c->instances = outer->instances, c->constants = outer->constants, c->packs = outer->packs, c->residents = outer->residents,
-        c->shelves = outer->shelves, c->bench = outer->bench;
+        c->instances = outer->instances, c->constants = outer->constants, c->packs = outer->packs,
+        c->residents = outer->residents, c->caches = outer->caches, c->workspace = outer->workspace;
     c->instance = hone_arena_alloc(g->arena, sizeof *c->instance * (size_t)(n + 1));
     c->formula = hone_arena_alloc(g->arena, sizeof *c->formula * (size_t)(n + 1));
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
     c->body = hone_arena_alloc(g->arena, sizeof *c->body * (size_t)(n + 1));
     c->kept = hone_arena_alloc(g->arena, sizeof *c->kept * (size_t)(n + 1));
     c->content_input = hone_arena_alloc(g->arena, (size_t)g->in.n + 1);
-    if (!outer) c->bench = hone_arena_alloc(g->arena, sizeof *c->bench);
+    if (!outer) c->workspace = hone_arena_alloc(g->arena, sizeof *c->workspace);
     c->copies = hone_arena_alloc(g->arena, sizeof *c->copies * HONE_DTYPE_COUNT * (HONE_MAX_RANK + 1));
     const hone_library *lib;
     HONE_TRY(hone_library_builtin(&lib));
-    if (!(c->identity = hone_library_find(lib, "", "Identity"))) return hone_fail(HONE_BUG, "there is no Identity in ops/");
-    if (!c->instance || !c->formula || !c->bench || !c->copies || !c->host || !c->kept || !c->body || !c->content_input) return no_memory();
+    if (!(c->identity = hone_library_find(lib, "", "Identity")))
+        return hone_fail(HONE_BUG, "there is no Identity in ops/");
+    if (!c->instance || !c->formula || !c->workspace || !c->copies || !c->host || !c->kept || !c->body ||
+        !c->content_input)
+        return no_memory();
     find_contents(c);
     HONE_TRY(find_instances(c));
     HONE_TRY(find_begin(c));
-    HONE_TRY(hone_joins_find(c));
+    HONE_TRY(hone_concat_aliases_find(c));
     for (int k = 0; k < n; k++) {
         hone_node *node = g->node.at[k];
         const hone_program *p = node->program;
         const char *how = p->runs == HONE_RUNS_HOST || p->runs == HONE_RUNS_CONTROL ? p->how : p->how_strings;
-        if (how && !(c->host[k] = hone_host_find(how)) && p->runs != HONE_RUNS_PROGRAM && p->runs != HONE_RUNS_VIEW)
-            return hone_fail(HONE_NOT_SUPPORTED, "node '%s' (%s): there is no host function '%s'", node->name, p->name, how);
+        if (how && !(c->host[k] = hone_host_find(how)) && p->runs != HONE_RUNS_PROGRAM &&
+            p->runs != HONE_RUNS_VIEW)
+            return hone_fail(HONE_NOT_SUPPORTED, "node '%s' (%s): there is no host function '%s'", node->name,
+                             p->name, how);
         if (!node->n_body) continue;
         c->body[k] = HONE_NEW_N(g->arena, hone_compiled *, node->n_body);
         for (int b = 0; c->body[k] && b < node->n_body; b++) {
@@ -154,7 +165,7 @@ static int count_nodes(const hone_graph *g) { /* with those of bodies */
         for (int b = 0; b < g->node.at[k]->n_body; b++) n += count_nodes(g->node.at[k]->body[b]);
     return n;
 }
-/* ---- devices ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- devices ------------------------------------------------------------------------------------------- */
 static void ask_targets(const hone_units *u, hone_target *target) {
     for (int k = 0; k < u->n; k++) {
         target[k] = (hone_target){0};
@@ -162,16 +173,18 @@ static void ask_targets(const hone_units *u, hone_target *target) {
     }
 }
 /* What a node is, where that is known already; *out NULL: it is not, or it is no program. */
-static hone_status instance_of(hone_arena *scratch, hone_instances *instances, const hone_graph *g, const hone_node *n,
-                               const hone_instance **out) {
+static hone_status instance_of(hone_arena *scratch, hone_instances *instances, const hone_graph *g,
+                               const hone_node *n, const hone_instance **out) {
     hone_fact *facts = HONE_NEW_N(scratch, hone_fact, n->n_in + n->n_out + 1);
     const hone_fact **in = HONE_NEW_N(scratch, const hone_fact *, n->n_in + 1);
     *out = NULL;
     if (!facts || !in) return no_memory();
     if (n->program->runs != HONE_RUNS_PROGRAM || n->n_body) return HONE_OK;
     for (int q = 0; q < n->n_in; q++) {
-        facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]), in[q] = facts + q;
-        if (n->in[q] >= 0 && (facts[q].tag != HONE_TAG_TENSOR || facts[q].rank < 0 || !facts[q].dtype)) return HONE_OK;
+        facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]),
+        in[q] = facts + q;
+        if (n->in[q] >= 0 && (facts[q].tag != HONE_TAG_TENSOR || facts[q].rank < 0 || !facts[q].dtype))
+            return HONE_OK;
     }
     const hone_inferring w = {scratch, g->dims, instances, NULL};
     hone_call *call;
@@ -179,7 +192,8 @@ static hone_status instance_of(hone_arena *scratch, hone_instances *instances, c
     return hone_node_infer(&w, n, in, NULL, facts + n->n_in, out, &call, &param);
 }
 /* Each node to its device, before groups are made: what a device refuses stays on the first. */
-static hone_status place_nodes(hone_arena *scratch, hone_instances *instances, hone_graph *g, const hone_units *u) {
+static hone_status place_nodes(hone_arena *scratch, hone_instances *instances, hone_graph *g,
+                               const hone_units *u) {
     for (int k = 0; k < g->node.n; k++) {
         hone_node *n = g->node.at[k];
         for (int b = 0; b < n->n_body; b++) HONE_TRY(place_nodes(scratch, instances, n->body[b], u));
@@ -200,9 +214,9 @@ static hone_status new_form(hone_graph *g, hone_instances *instances, hone_compi
         return no_memory();
     }
     c->graph = g, c->nodes_before = count_nodes(g), c->instances = instances, c->borrows = instances != NULL;
-    if ((!c->instances && !(c->instances = hone_instances_create())) || !(c->constants = hone_alloc(sizeof *c->constants)) ||
-        !(c->packs = hone_packs_create(c->constants)) || !(c->residents = hone_residents_create()) ||
-        !(c->shelves = hone_shelves_create())) {
+    if ((!c->instances && !(c->instances = hone_instances_create())) ||
+        !(c->constants = hone_alloc(sizeof *c->constants)) || !(c->packs = hone_packs_create(c->constants)) ||
+        !(c->residents = hone_residents_create()) || !(c->caches = hone_caches_create())) {
         hone_compiled_destroy(c);
         return no_memory();
     }
@@ -220,7 +234,8 @@ hone_status hone_compile(hone_graph *g, hone_compiled **out) {
     else *out = c;
     return s;
 }
-hone_status hone_compile_for(const hone_compiled *of, const hone_units *u, hone_dtype precision, hone_compiled **out) {
+hone_status hone_compile_for(const hone_compiled *of, const hone_units *u, hone_dtype precision,
+                             hone_compiled **out) {
     hone_graph *g = NULL;
     hone_compiled *c = NULL;
     hone_target target[HONE_MOST_UNITS];
@@ -248,8 +263,8 @@ void hone_compiled_destroy(hone_compiled *c) {
     if (!c) return;
     drop_kept(c);
     hone_text_free(&c->passes);
-    if (c->bench) hone_bench_destroy(atomic_load(c->bench));
-    hone_shelves_destroy(c->shelves);
+    if (c->workspace) hone_bind_workspace_destroy(atomic_load(c->workspace));
+    hone_caches_destroy(c->caches);
     hone_residents_destroy(c->residents);
     hone_packs_destroy(c->packs);
     if (c->constants) hone_vec_free(c->constants);

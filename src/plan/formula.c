@@ -8,7 +8,8 @@
 
 static bool reads_in_place(const hone_instance *in, int q) {
     const hone_stage *s = in->stage + in->n_stage - 1;
-    if (in->tensor[q].dense || in->tensor[q].rank != in->tensor[s->tensor].rank || s->over >= 0 || !s->distinct || s->how || s->reduce)
+    if (in->tensor[q].dense || in->tensor[q].rank != in->tensor[s->tensor].rank || s->over >= 0 ||
+        !s->distinct || s->how || s->reduce)
         return false;
     for (int x = 0; x < in->n_x; x++) {
         const hone_x *e = in->x + x;
@@ -16,7 +17,8 @@ static bool reads_in_place(const hone_instance *in, int q) {
         for (int k = 0; k < in->tensor[q].rank; k++) {
             const hone_x *sub = in->x + in->list[e->b + k];
             bool same = s->sub0 >= 0 && in->list[e->b + k] == in->list[s->sub0 + k];
-            if (!same && !(s->identity && sub->kind == HONE_X_INDEX && sub->a == in->list[s->index0 + k])) return false;
+            if (!same && !(s->identity && sub->kind == HONE_X_INDEX && sub->a == in->list[s->index0 + k]))
+                return false;
         }
     }
     return true;
@@ -26,10 +28,11 @@ uint64_t hone_formula_in_place(const hone_instance *in) {
     if (!in->n_stage) return 0;
     for (int k = 0; k < in->n_stage - 1; k++) before |= in->stage[k].uses;
     for (int q = 0; q < in->n_tensor && q < 64; q++)
-        if (in->tensor[q].role == HONE_ROLE_IN && !(before >> q & 1) && reads_in_place(in, q)) out |= (uint64_t)1 << q;
+        if (in->tensor[q].role == HONE_ROLE_IN && !(before >> q & 1) && reads_in_place(in, q))
+            out |= (uint64_t)1 << q;
     return out;
 }
-bool hone_formula_quiet(const hone_graph *g, const hone_node *n) {
+bool hone_formula_shape_only(const hone_graph *g, const hone_node *n) {
     bool any = false;
     for (int q = 0; q < n->n_out; q++) {
         if (n->out[q] < 0) continue;
@@ -57,8 +60,8 @@ static bool shaped(const hone_fact *f) { /* as an expression at least */
 }
 static bool is_open(const hone_fact *f) { return !f->value && !f->contents; }
 /* The node once more on symbols, and all that must hold for the result. */
-static bool understand(making *m, const hone_node *n, const hone_instance **instance, hone_call **call, hone_param **param,
-                       hone_status *s) {
+static bool understand(making *m, const hone_node *n, const hone_instance **instance, hone_call **call,
+                       hone_param **param, hone_status *s) {
     const hone_graph *g = m->c->graph;
     hone_fact *facts = HONE_NEW_N(m->scratch, hone_fact, n->n_in + n->n_out + 1), *out = facts + n->n_in;
     const hone_fact **in = HONE_NEW_N(m->scratch, const hone_fact *, n->n_in + 1);
@@ -77,7 +80,8 @@ static bool understand(making *m, const hone_node *n, const hone_instance **inst
     for (int q = 0; q < n->n_out && good; q++) {
         if (n->out[q] < 0) continue;
         const hone_var *v = g->var.at + n->out[q];
-        good = shaped(out + q) && !out[q].contents && v->tag == HONE_TAG_TENSOR && v->dtype == out[q].dtype && v->rank == out[q].rank &&
+        good = shaped(out + q) && !out[q].contents && v->tag == HONE_TAG_TENSOR && v->dtype == out[q].dtype &&
+               v->rank == out[q].rank &&
                !memcmp(v->dim, out[q].dim, sizeof *v->dim * (size_t)(v->rank > 0 ? v->rank : 0));
     }
     for (int t = 0; *instance && t < (*instance)->n_tensor; t++)
@@ -91,7 +95,8 @@ static bool understand(making *m, const hone_node *n, const hone_instance **inst
     if (!strcmp(n->program->how, "concat")) { /* all dims but one are equal */
         for (int q = 0; q < n->n_in; q++)
             for (int d = 0; d < rank; d++)
-                if (d != axis && !hone_conditions_add(m->scratch, &m->must, hone_dim_eq(g->dims, in[q]->dim[d], out[0].dim[d])))
+                if (d != axis && !hone_conditions_add(m->scratch, &m->must,
+                                                      hone_dim_eq(g->dims, in[q]->dim[d], out[0].dim[d])))
                     return false;
         return true;
     }
@@ -110,9 +115,11 @@ static bool take_param(hone_arena *a, hone_formula *f, const hone_param *p) {
     f->open = open;
     return true;
 }
-/* A part of a fused group, or a node by itself: `from[q]` is tensor q's part and number there; NULL: its own. */
-static bool take_tensors(const hone_compiled *c, hone_formula *f, const hone_node *const *part, const hone_instance *const *instance,
-                         hone_call *const *call, const hone_fused_from *from) {
+/* A part of a fused group, or a node by itself: `from[q]` is tensor q's part and number there; NULL: its
+   own. */
+static bool take_tensors(const hone_compiled *c, hone_formula *f, const hone_node *const *part,
+                         const hone_instance *const *instance, hone_call *const *call,
+                         const hone_fused_from *from) {
     const hone_instance *in = f->instance;
     const hone_graph *g = c->graph;
     hone_vid *id = HONE_NEW_N(g->arena, hone_vid, in->n_tensor + 1);
@@ -128,12 +135,15 @@ static bool take_tensors(const hone_compiled *c, hone_formula *f, const hone_nod
         const hone_node *n = part[p];
         id[q] = own->role == HONE_ROLE_IN ? n->in[own->operand] : n->out[own->operand - n->program->n_in];
         hone_walks *walks = HONE_NEW_N(g->arena, hone_walks, own->rank + 1);
-        if (id[q] < 0 || !walks || own->rank != w->rank || !hone_instance_walks(instance[p], call[p], t, walks)) return false;
+        if (id[q] < 0 || !walks || own->rank != w->rank ||
+            !hone_instance_walks(instance[p], call[p], t, walks))
+            return false;
         constant[q] = hone_graph_known(g, id[q]), f->walks[q] = walks;
     }
     f->id = id, f->constant = constant, f->in_place = hone_formula_in_place(in);
-    hone_pictures pictures;
-    if (hone_instance_pictures(g->arena, in, &pictures)) f->pictures = hone_arena_copy(g->arena, &pictures, sizeof pictures);
+    hone_batch_axis batch_axis;
+    if (hone_instance_batch_axis(g->arena, in, &batch_axis))
+        f->batch_axis = hone_arena_copy(g->arena, &batch_axis, sizeof batch_axis);
     return true;
 }
 static bool fused(making *m, hone_formula *f, const hone_node *n, hone_status *s) {
@@ -152,14 +162,16 @@ static bool fused(making *m, hone_formula *f, const hone_node *n, hone_status *s
         memcpy(all + u->param0[q], p, sizeof *p * (size_t)i->n_param);
         const hone_var *first = g->var.at + n->part[0]->out[0], *mine = g->var.at + n->part[q]->out[0];
         for (int d = 0; d < first->rank; d++) /* no part may be wider than the first */
-            if (mine->rank != first->rank || !hone_conditions_add(m->scratch, &m->must, hone_dim_eq(g->dims, mine->dim[d], first->dim[d])))
+            if (mine->rank != first->rank ||
+                !hone_conditions_add(m->scratch, &m->must, hone_dim_eq(g->dims, mine->dim[d], first->dim[d])))
                 return false;
     }
     f->instance = u->instance;
-    return take_param(g->arena, f, all) && take_tensors(m->c, f, (const hone_node *const *)n->part, u->part, call, u->from);
+    return take_param(g->arena, f, all) &&
+           take_tensors(m->c, f, (const hone_node *const *)n->part, u->part, call, u->from);
 }
-const hone_formula *hone_formula_make(const hone_compiled *c, hone_arena *scratch, const hone_node *n, const hone_instance **instance,
-                                      hone_status *s) {
+const hone_formula *hone_formula_make(const hone_compiled *c, hone_arena *scratch, const hone_node *n,
+                                      const hone_instance **instance, hone_status *s) {
     hone_arena *a = c->graph->arena;
     making m = {.c = c, .scratch = scratch};
     hone_formula *f = HONE_NEW(scratch, hone_formula);
@@ -176,7 +188,9 @@ const hone_formula *hone_formula_make(const hone_compiled *c, hone_arena *scratc
         }
         if (good && view) { /* what has no stages can only be seen */
             f->concat = !strcmp(n->program->how, "concat");
-            f->view = f->concat ? HONE_VIEW_NONE : !strcmp(n->program->how, "slice") ? HONE_VIEW_BY_NUMBERS : HONE_VIEW_PLAIN;
+            f->view = f->concat                           ? HONE_VIEW_NONE
+                      : !strcmp(n->program->how, "slice") ? HONE_VIEW_BY_NUMBERS
+                                                          : HONE_VIEW_PLAIN;
         } else if (good && !strcmp(n->program->name, "Identity")) f->view = HONE_VIEW_PLAIN;
         good = good && (f->instance || view);
     }

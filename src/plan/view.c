@@ -23,7 +23,9 @@ static bool number(const hone_fact *f, int64_t k, int64_t *v) { /* element k of 
     *v = f->contents[k];
     return true;
 }
-static int64_t length(const hone_fact *f) { return f->value ? hone_value_count(f->value) : f->contents ? f->n_content : -1; }
+static int64_t length(const hone_fact *f) {
+    return f->value ? hone_value_count(f->value) : f->contents ? f->n_content : -1;
+}
 static bool given(const viewing *v, int k) { return k < v->n->n_in && v->n->in[k] >= 0; }
 
 static bool transpose(viewing *v) {
@@ -37,7 +39,8 @@ static bool transpose(viewing *v) {
     }
     return true;
 }
-/* Splits and merges of dims whose memory allows it: walk both shapes from the end, matching runs of equal size. */
+/* Splits and merges of dims whose memory allows it: walk both shapes from the end, matching runs of equal
+   size. */
 bool hone_view_reshaped(const hone_fact *x, const int64_t *stride, const hone_fact *y, int64_t *out) {
     int i = x->rank - 1, j = y->rank - 1;
     for (int d = 0; d < x->rank; d++)
@@ -71,7 +74,9 @@ bool hone_view_reshaped(const hone_fact *x, const int64_t *stride, const hone_fa
     }
     return true;
 }
-static bool reshape(viewing *v) { return hone_view_reshaped(v->in[0], v->x->stride, v->out + v->k, v->stride); }
+static bool reshape(viewing *v) {
+    return hone_view_reshaped(v->in[0], v->x->stride, v->out + v->k, v->stride);
+}
 static bool slice(viewing *v) {
     int r = v->in[0]->rank;
     memcpy(v->stride, v->x->stride, sizeof *v->stride * (size_t)r);
@@ -81,7 +86,8 @@ static bool slice(viewing *v) {
     if (n < 0) return false;
     for (int64_t k = 0; k < n; k++) {
         int64_t start, axis = k, step = 1;
-        if (!number(v->in[1], k, &start) || (given(v, 3) && !number(v->in[3], k, &axis)) || (given(v, 4) && !number(v->in[4], k, &step)))
+        if (!number(v->in[1], k, &start) || (given(v, 3) && !number(v->in[3], k, &axis)) ||
+            (given(v, 4) && !number(v->in[4], k, &step)))
             return false;
         axis += axis < 0 ? r : 0;
         if (axis < 0 || axis >= r || step == 0 || seen >> axis & 1) return false;
@@ -90,7 +96,8 @@ static bool slice(viewing *v) {
         start += start < 0 ? d : 0;
         start = start < 0 ? 0 : start > d - (step < 0) ? d - (step < 0) : start;
         if (v->out[v->k].dim[axis] > 0) *v->offset += start * v->x->stride[axis];
-        v->stride[axis] = v->out[v->k].dim[axis] > 1 ? v->x->stride[axis] * step : 0; /* a step that is never taken may be enormous */
+        /* a step that is never taken may be enormous */
+        v->stride[axis] = v->out[v->k].dim[axis] > 1 ? v->x->stride[axis] * step : 0;
     }
     return true;
 }
@@ -107,7 +114,8 @@ static bool expand(viewing *v) {
     int r = v->in[0]->rank, o = v->out[v->k].rank;
     for (int d = 0; d < o; d++) {
         int from = d - (o - r);
-        v->stride[d] = from < 0 || (v->in[0]->dim[from] == 1 && v->out[v->k].dim[d] != 1) ? 0 : v->x->stride[from];
+        v->stride[d] =
+            from < 0 || (v->in[0]->dim[from] == 1 && v->out[v->k].dim[d] != 1) ? 0 : v->x->stride[from];
     }
     return true;
 }
@@ -118,10 +126,11 @@ static bool same(viewing *v) {
 static const struct {
     const char *how;
     bool (*view)(viewing *);
-} views[] = {{"transpose", transpose}, {"reshape", reshape}, {"slice", slice}, {"split", split}, {"expand", expand}, {"identity", same}};
+} views[] = {{"transpose", transpose}, {"reshape", reshape}, {"slice", slice},
+             {"split", split},         {"expand", expand},   {"identity", same}};
 
-bool hone_view(const hone_node *n, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k, int64_t *stride,
-               int64_t *offset) {
+bool hone_view(const hone_node *n, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k,
+               int64_t *stride, int64_t *offset) {
     viewing v = {n, in, x, out, k, stride, offset};
     *offset = 0;
     if (n->program->runs != HONE_RUNS_VIEW && strcmp(n->program->name, "Identity")) return false;

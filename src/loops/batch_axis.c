@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
-   pictures: is an instance a window that moves over pictures, each by itself? Then shapes that differ in their number only need to be understood once. */
+   batch_axis: is an instance a window that moves over images, each by itself? Then shapes that differ in
+   their number only need to be understood once. */
 #include <string.h>
 
 #include "loops/instance.h"
 
 typedef struct {
     const hone_instance *in;
-    int8_t *dim;             /* of a tensor: the one that counts pictures */
+    int8_t *dim;             /* of a tensor: the one that counts images */
     bool *number, *counting; /* a parameter is their number; an index counts them */
     bool *moving;            /* an index is part of a window's place */
     bool *live;              /* an expression is some stage's: fusing leaves others behind */
 } looking;
-static bool is_counting(const looking *w, int32_t x) { return w->in->x[x].kind == HONE_X_INDEX && w->counting[w->in->x[x].a]; }
+static bool is_counting(const looking *w, int32_t x) {
+    return w->in->x[x].kind == HONE_X_INDEX && w->counting[w->in->x[x].a];
+}
 /* It is a plain subscript, of the same dim in all loads of a tensor, or it is not there at all. */
 static bool loads_by_it(looking *w, const hone_x *e) {
     for (int k = 0; k < w->in->tensor[e->a].rank; k++) {
@@ -40,7 +43,8 @@ static bool used_otherwise(const looking *w, const hone_x *e) {
     if (e->kind != HONE_X_LOAD) return false;
     const int d = w->dim[e->a];
     return (e->c >= 0 && is_counting(w, e->c)) ||
-           (e->flat ? d >= 0 || is_counting(w, w->in->list[e->b]) : d >= 0 && !is_counting(w, w->in->list[e->b + d]));
+           (e->flat ? d >= 0 || is_counting(w, w->in->list[e->b])
+                    : d >= 0 && !is_counting(w, w->in->list[e->b + d]));
 }
 static void find_live(looking *w) {
     const hone_instance *in = w->in;
@@ -74,10 +78,12 @@ static bool look(looking *w) {
         const hone_stage *s = in->stage + k;
         if (!s->distinct || s->over >= 0 || s->n_index < 2) return false;
         w->counting[in->list[s->index0]] = true;
-        if (!stores_by_it(w, s) || is_counting(w, s->value) || (s->pick >= 0 && is_counting(w, s->pick))) return false;
+        if (!stores_by_it(w, s) || is_counting(w, s->value) || (s->pick >= 0 && is_counting(w, s->pick)))
+            return false;
     }
     for (int x = 0; x < in->n_x; x++)
-        if (w->live[x] && in->x[x].kind == HONE_X_LOAD && !in->x[x].flat && !loads_by_it(w, in->x + x)) return false;
+        if (w->live[x] && in->x[x].kind == HONE_X_LOAD && !in->x[x].flat && !loads_by_it(w, in->x + x))
+            return false;
     for (int k = 0; k < in->n_index; k++)
         if (w->counting[k]) w->number[in->index[k].extent] = true;
     for (int t = 0; t < in->n_tensor; t++)
@@ -97,19 +103,26 @@ static bool look(looking *w) {
     }
     return true;
 }
-bool hone_instance_pictures(hone_arena *a, const hone_instance *in, hone_pictures *out) {
+bool hone_instance_batch_axis(hone_arena *a, const hone_instance *in, hone_batch_axis *out) {
     bool *flags = HONE_NEW_N(a, bool, in->n_param + 2 * in->n_index + in->n_x + 1);
     int8_t *dim = HONE_NEW_N(a, int8_t, in->n_tensor + 1);
     int32_t *list = HONE_NEW_N(a, int32_t, in->n_param + in->n_index + 1);
     if (!flags || !dim || !list) return false;
-    looking w = {in, dim, flags, flags + in->n_param, flags + in->n_param + in->n_index, flags + in->n_param + 2 * in->n_index};
+    looking w = {in,
+                 dim,
+                 flags,
+                 flags + in->n_param,
+                 flags + in->n_param + in->n_index,
+                 flags + in->n_param + 2 * in->n_index};
     if (!in->n_stage || !look(&w)) return false;
-    *out = (hone_pictures){.dim = dim, .param = list};
+    *out = (hone_batch_axis){.dim = dim, .param = list};
     for (int k = 0; k < in->n_param; k++)
         if (w.number[k]) list[out->n_param++] = k;
     out->pixel = list += out->n_param;
-    for (int k = 0; k < in->n_stage; k++) /* of the domain of what sums, or seeks in, the windows: not what is summed over */
+    /* of the domain of what sums, or seeks in, the windows: not what is summed over */
+    for (int k = 0; k < in->n_stage; k++)
         for (int q = 1; in->stage[k].reduce && q < in->stage[k].n_index; q++)
-            if (w.moving[in->list[in->stage[k].index0 + q]]) list[out->n_pixel++] = in->index[in->list[in->stage[k].index0 + q]].extent;
+            if (w.moving[in->list[in->stage[k].index0 + q]])
+                list[out->n_pixel++] = in->index[in->list[in->stage[k].index0 + q]].extent;
     return out->n_pixel > 0;
 }
