@@ -12,7 +12,8 @@ hone_status(hone_call_fail)(const hone_host_call *c, hone_status s, const char *
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     const hone_program *p = c->node->program;
-    return hone_fail(s, "node '%s' (%s %d): %s", c->node->name ? c->node->name : "", p ? p->name : "?", p ? p->since : 0, text);
+    return hone_fail(s, "node '%s' (%s %d): %s", c->node->name ? c->node->name : "", p ? p->name : "?",
+                     p ? p->since : 0, text);
 }
 
 static const char *operand_name(const hone_host_call *c, int k) {
@@ -26,8 +27,8 @@ hone_status hone_call_tagged(const hone_host_call *c, int k, hone_tag tag, const
     const hone_value *v = hone_call_in(c, k);
     if (!v) return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is missing", k, operand_name(c, k));
     if (v->tag != tag)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is a %s; it must be a %s", k, operand_name(c, k), tag_names[v->tag],
-                              tag_names[tag]);
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is a %s; it must be a %s", k,
+                              operand_name(c, k), tag_names[v->tag], tag_names[tag]);
     *out = v;
     return HONE_OK;
 }
@@ -36,8 +37,8 @@ hone_status hone_call_typed(const hone_host_call *c, int k, hone_dtype t, const 
     const hone_value *v = NULL;
     HONE_TRY(hone_call_tensor(c, k, &v));
     if (v->dtype != t)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be %s", k, operand_name(c, k),
-                              hone_dtypes[v->dtype].name, hone_dtypes[t].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be %s", k,
+                              operand_name(c, k), hone_dtypes[v->dtype].name, hone_dtypes[t].name);
     *out = v;
     return HONE_OK;
 }
@@ -46,8 +47,8 @@ static hone_status one(const hone_host_call *c, int k, const hone_value **out) {
     const hone_value *v = NULL;
     HONE_TRY(hone_call_tensor(c, k, &v));
     if (hone_value_count(v) != 1)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) has %lld elements; it must have one", k, operand_name(c, k),
-                              (long long)hone_value_count(v));
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) has %lld elements; it must have one", k,
+                              operand_name(c, k), (long long)hone_value_count(v));
     *out = v;
     return HONE_OK;
 }
@@ -59,8 +60,8 @@ hone_status hone_call_i64(const hone_host_call *c, int k, int64_t otherwise, int
     HONE_TRY(one(c, k, &v));
     hone_kind kind = hone_dtypes[v->dtype].kind;
     if (kind != HONE_KIND_INT && kind != HONE_KIND_UINT && kind != HONE_KIND_BOOL)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be an integer", k, operand_name(c, k),
-                              hone_dtypes[v->dtype].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be an integer", k,
+                              operand_name(c, k), hone_dtypes[v->dtype].name);
     *out = hone_value_i64(v, 0);
     return HONE_OK;
 }
@@ -71,8 +72,8 @@ hone_status hone_call_f64(const hone_host_call *c, int k, double otherwise, doub
     const hone_value *v = NULL;
     HONE_TRY(one(c, k, &v));
     if (hone_dtypes[v->dtype].kind != HONE_KIND_FLOAT)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be a float", k, operand_name(c, k),
-                              hone_dtypes[v->dtype].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be a float", k,
+                              operand_name(c, k), hone_dtypes[v->dtype].name);
     *out = hone_value_f64(v, 0);
     return HONE_OK;
 }
@@ -88,14 +89,16 @@ hone_status hone_call_list(const hone_host_call *c, const char *name, hone_attr_
     return HONE_OK;
 }
 
-hone_status hone_call_choice(const hone_host_call *c, const char *name, const char *const *choices, int otherwise, int *out) {
+hone_status hone_call_choice(const hone_host_call *c, const char *name, const char *const *choices,
+                             int otherwise, int *out) {
     const char *text = hone_call_text(c, name, choices[otherwise]);
     for (int k = 0; choices[k]; k++)
         if (!strcmp(choices[k], text)) {
             *out = k;
             return HONE_OK;
         }
-    return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s is \"%s\", which is none of its values", name, text);
+    return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s is \"%s\", which is none of its values", name,
+                          text);
 }
 
 void hone_call_set(const hone_host_call *c, int k, hone_value *take) {
@@ -140,7 +143,8 @@ void hone_call_pool(hone_value *tensor, hone_strings *pool) {
 hone_status hone_call_copy_strings(const hone_host_call *c, void *to, const void *from, int64_t n) {
     const hone_string **dst = to, *const *src = from;
     for (int64_t k = 0; k < n; k++) {
-        dst[k] = src[k] && src[k]->bytes ? hone_strings_add(c->strings, src[k]->text, src[k]->bytes) : &hone_string_empty;
+        dst[k] = src[k] && src[k]->bytes ? hone_strings_add(c->strings, src[k]->text, src[k]->bytes)
+                                         : &hone_string_empty;
         if (!dst[k]) return hone_call_no_memory(c);
     }
     return HONE_OK;
@@ -148,8 +152,9 @@ hone_status hone_call_copy_strings(const hone_host_call *c, void *to, const void
 
 hone_status hone_call_axis(const hone_host_call *c, int64_t axis, int rank, int *out) {
     if (axis < -rank || axis >= rank)
-        return hone_call_fail(c, HONE_BAD_INPUT, "axis %lld is outside [%d, %d], the axes of a tensor of rank %d", (long long)axis, -rank,
-                              rank - 1, rank);
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "axis %lld is outside [%d, %d], the axes of a tensor of rank %d",
+                              (long long)axis, -rank, rank - 1, rank);
     *out = (int)(axis < 0 ? axis + rank : axis);
     return HONE_OK;
 }
@@ -163,17 +168,21 @@ hone_around hone_call_around(const int64_t *dims, int rank, int axis) {
     return a;
 }
 
-hone_status hone_call_broadcast(const hone_host_call *c, const hone_value *a, const hone_value *b, int64_t *dims, int *rank) {
+hone_status hone_call_broadcast(const hone_host_call *c, const hone_value *a, const hone_value *b,
+                                int64_t *dims, int *rank) {
     int r = a->rank > b->rank ? a->rank : b->rank;
     for (int k = 0; k < r; k++) { /* k counts from the right */
-        int64_t da = k < a->rank ? a->dim[a->rank - 1 - k] : 1, db = k < b->rank ? b->dim[b->rank - 1 - k] : 1;
+        int64_t da = k < a->rank ? a->dim[a->rank - 1 - k] : 1,
+                db = k < b->rank ? b->dim[b->rank - 1 - k] : 1;
         if (da != db && da != 1 && db != 1)
-            return hone_call_fail(c, HONE_BAD_INPUT, "the inputs do not broadcast: %lld and %lld stand in dim %d of %d", (long long)da,
-                                  (long long)db, r - 1 - k, r);
+            return hone_call_fail(c, HONE_BAD_INPUT,
+                                  "the inputs do not broadcast: %lld and %lld stand in dim %d of %d",
+                                  (long long)da, (long long)db, r - 1 - k, r);
         dims[r - 1 - k] = da == 1 ? db : da;
     }
     int64_t count;
-    if (!hone_count_of(dims, r, &count)) return hone_call_fail(c, HONE_BAD_INPUT, "the broadcast shape is too large");
+    if (!hone_count_of(dims, r, &count))
+        return hone_call_fail(c, HONE_BAD_INPUT, "the broadcast shape is too large");
     *rank = r;
     return HONE_OK;
 }
@@ -192,14 +201,17 @@ int64_t hone_call_source(const hone_value *v, const int64_t *dims, int rank, int
     return place;
 }
 
-hone_status hone_call_make(const hone_host_call *c, const hone_value *like, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
-    return like->away && c->make ? c->make(c, like, t, dims, rank, out) : hone_value_tensor(t, dims, rank, out);
+hone_status hone_call_make(const hone_host_call *c, const hone_value *like, hone_dtype t, const int64_t *dims,
+                           int rank, hone_value **out) {
+    return like->away && c->make ? c->make(c, like, t, dims, rank, out)
+                                 : hone_value_tensor(t, dims, rank, out);
 }
 hone_status hone_call_move(const hone_host_call *c, const hone_pieces_move *m) {
-    if (m->to->away || m->from->away) return c->move ? c->move(c, m) : hone_call_fail(c, HONE_BUG, "a tensor lies on a device");
+    if (m->to->away || m->from->away)
+        return c->move ? c->move(c, m) : hone_call_fail(c, HONE_BUG, "a tensor lies on a device");
     for (int64_t k = 0; k < m->n && m->bytes; k++)
-        memcpy((char *)m->to->data + m->at + (size_t)k * m->step, (const char *)m->from->data + m->from_at + (size_t)k * m->from_step,
-               m->bytes);
+        memcpy((char *)m->to->data + m->at + (size_t)k * m->step,
+               (const char *)m->from->data + m->from_at + (size_t)k * m->from_step, m->bytes);
     return HONE_OK;
 }
 hone_status hone_call_seen(const hone_host_call *c, const hone_value *v, hone_value **out) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   control: If, Loop, Scan and SequenceMap. They run bodies through the call's run_body and know nothing of how a body runs.
+   control: If, Loop, Scan and SequenceMap. They run bodies through the call's run_body and know nothing of
+   how a body runs.
 
-   A body takes its formal inputs and then the node's captures. Values go round by reference; what leaves the node is kept (call.h), as a
-   body may hand back a value it was only lent. */
+   A body takes its formal inputs and then the node's captures. Values go round by reference; what leaves the
+   node is kept (call.h), as a body may hand back a value it was only lent. */
 #include <unistd.h>
 
 #include "host/call.h"
 
-/* ---- a body and its operands --------------------------------------------------------------------------------------------------------- */
+/* ---- a body and its operands --------------------------------------------------------------------------- */
 typedef struct {
     const hone_host_call *call;
     const hone_graph *graph;
@@ -33,20 +34,25 @@ static void frame_close(frame *f) {
     f->in = f->out = f->spare = NULL;
 }
 
-/* The body that this attribute names; it must take n_formal inputs of its own and give at least `least` outputs. */
+/* The body that this attribute names; it must take n_formal inputs of its own and give at least `least`
+   outputs. */
 static hone_status frame_open(const hone_host_call *c, const char *attr, int n_formal, int least, frame *f) {
     *f = (frame){.call = c};
     const hone_attr *a = hone_call_attr(c, attr);
-    if (!a || a->kind != HONE_ATTR_BODY || a->body < 0 || a->body >= c->node->n_body || !c->node->body[a->body])
+    if (!a || a->kind != HONE_ATTR_BODY || a->body < 0 || a->body >= c->node->n_body ||
+        !c->node->body[a->body])
         return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s is missing: it must be a graph", attr);
     f->number = a->body;
     f->graph = c->node->body[a->body];
     if (f->graph->n_formal != n_formal)
-        return hone_call_fail(c, HONE_BAD_INPUT, "graph %s takes %d inputs; the node gives it %d", attr, f->graph->n_formal, n_formal);
+        return hone_call_fail(c, HONE_BAD_INPUT, "graph %s takes %d inputs; the node gives it %d", attr,
+                              f->graph->n_formal, n_formal);
     if (f->graph->in.n != n_formal + c->node->n_capture)
-        return hone_call_fail(c, HONE_BUG, "graph %s has %d captures, the node %d", attr, f->graph->in.n - n_formal, c->node->n_capture);
+        return hone_call_fail(c, HONE_BUG, "graph %s has %d captures, the node %d", attr,
+                              f->graph->in.n - n_formal, c->node->n_capture);
     if (f->graph->out.n < least)
-        return hone_call_fail(c, HONE_BAD_INPUT, "graph %s gives %d outputs; %d are needed", attr, f->graph->out.n, least);
+        return hone_call_fail(c, HONE_BAD_INPUT, "graph %s gives %d outputs; %d are needed", attr,
+                              f->graph->out.n, least);
     f->n_formal = n_formal;
     f->n_in = f->graph->in.n;
     f->n_out = f->graph->out.n;
@@ -61,14 +67,18 @@ static hone_status frame_open(const hone_host_call *c, const char *attr, int n_f
     return HONE_OK;
 }
 
-/* What it was given last goes into the next run's outputs: so a carried value has two buffers, by turns. Only where nobody else has it. */
+/* What it was given last goes into the next run's outputs: so a carried value has two buffers, by turns. Only
+   where nobody else has it. */
 static void frame_swap(frame *f, int in, int out) {
     hone_value *v = f->in[in];
-    if (!v || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING || !v->free_data || !hone_value_alone(v)) return;
+    if (!v || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING || !v->free_data ||
+        !hone_value_alone(v))
+        return;
     hone_value_drop(f->spare[out]);
     f->spare[out] = v, f->in[in] = NULL;
 }
-/* Runs it on the inputs now set, and lets go of them. Input in0 + k is carried to the next run as output out0 + k, n of them. */
+/* Runs it on the inputs now set, and lets go of them. Input in0 + k is carried to the next run as output out0
+   + k, n of them. */
 static hone_status frame_run(frame *f, int in0, int out0, int n) {
     frame_clear(f->out, f->n_out);
     for (int k = 0; k < f->n_out; k++) f->out[k] = f->spare[k], f->spare[k] = NULL;
@@ -80,7 +90,9 @@ static hone_status frame_run(frame *f, int in0, int out0, int n) {
     return s;
 }
 
-static const hone_var *body_output(const frame *f, int k) { return hone_var_of(f->graph, f->graph->out.at[k]); }
+static const hone_var *body_output(const frame *f, int k) {
+    return hone_var_of(f->graph, f->graph->out.at[k]);
+}
 
 static hone_status make_scalar(hone_dtype t, int64_t v, hone_value **out) {
     HONE_TRY(hone_value_tensor(t, NULL, 0, out));
@@ -98,7 +110,7 @@ static hone_status truth(const hone_host_call *c, const hone_value *v, const cha
     return HONE_OK;
 }
 
-/* ---- scan outputs: one tensor an iteration, stacked along a new axis ----------------------------------------------------------------- */
+/* ---- scan outputs: one tensor an iteration, stacked along a new axis ----------------------------------- */
 typedef struct {
     hone_dtype dtype;
     int rank; /* of one member */
@@ -106,8 +118,9 @@ typedef struct {
     size_t member; /* bytes */
     char *data;    /* members one after the other */
     size_t bytes, room;
-    hone_value *away; /* instead of data, where the members lie on a device: members along a first axis of its own */
-    int64_t awaited;  /* so many will come, as far as that is known; 0: it is not */
+    /* instead of data, where the members lie on a device: members along a first axis of its own */
+    hone_value *away;
+    int64_t awaited; /* so many will come, as far as that is known; 0: it is not */
 } stack;
 
 /* Above the machine's memory there is no hope; said here, before the system ends the process instead. */
@@ -128,7 +141,10 @@ static hone_status stack_push_away(const hone_host_call *c, stack *s, const hone
         memcpy(dims + 1, s->dim, sizeof *dims * (size_t)s->rank);
         HONE_TRY(hone_call_make(c, s->away ? s->away : v, s->dtype, dims, s->rank + 1, &more));
         hone_status st =
-            s->n ? hone_call_move(c, &(hone_pieces_move){.to = more, .from = s->away, .bytes = (size_t)s->n * s->member, .n = 1}) : HONE_OK;
+            s->n ? hone_call_move(c,
+                                  &(hone_pieces_move){
+                                      .to = more, .from = s->away, .bytes = (size_t)s->n * s->member, .n = 1})
+                 : HONE_OK;
         if (st) {
             hone_value_drop(more);
             return hone_fail_at(st, "scan output %d after %lld iterations: ", number, (long long)s->n);
@@ -136,7 +152,9 @@ static hone_status stack_push_away(const hone_host_call *c, stack *s, const hone
         hone_value_drop(s->away);
         s->away = more;
     }
-    HONE_TRY(hone_call_move(c, &(hone_pieces_move){.to = s->away, .at = (size_t)s->n * s->member, .from = v, .bytes = s->member, .n = 1}));
+    HONE_TRY(hone_call_move(
+        c, &(hone_pieces_move){
+               .to = s->away, .at = (size_t)s->n * s->member, .from = v, .bytes = s->member, .n = 1}));
     s->n++;
     return HONE_OK;
 }
@@ -148,17 +166,22 @@ static hone_status stack_push(const hone_host_call *c, stack *s, const hone_valu
         hone_value_drop(seen);
         return st;
     }
-    if (v->tag != HONE_TAG_TENSOR) return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body is no tensor", number);
+    if (v->tag != HONE_TAG_TENSOR)
+        return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body is no tensor", number);
     if (!s->n) {
         if (v->rank >= HONE_MAX_RANK)
-            return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body has rank %d: no room for one more axis", number, v->rank);
+            return hone_call_fail(c, HONE_BAD_INPUT,
+                                  "scan output %d of the body has rank %d: no room for one more axis", number,
+                                  v->rank);
         s->dtype = v->dtype;
         s->rank = v->rank;
         memcpy(s->dim, v->dim, sizeof *v->dim * (size_t)v->rank);
         s->member = (size_t)hone_value_count(v) * hone_call_bytes(v->dtype);
-    } else if (v->dtype != s->dtype || v->rank != s->rank || memcmp(v->dim, s->dim, sizeof *v->dim * (size_t)v->rank))
-        return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body changed its type or shape at iteration %lld", number,
-                              (long long)s->n);
+    } else if (v->dtype != s->dtype || v->rank != s->rank ||
+               memcmp(v->dim, s->dim, sizeof *v->dim * (size_t)v->rank))
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "scan output %d of the body changed its type or shape at iteration %lld",
+                              number, (long long)s->n);
     if (v->away || s->away) return stack_push_away(c, s, v, number); /* once on a device, all go there */
     size_t need;
     if (!hone_add_size(s->bytes, s->member, &need)) return hone_call_no_memory(c);
@@ -166,12 +189,14 @@ static hone_status stack_push(const hone_host_call *c, stack *s, const hone_valu
         size_t room = need < 64 ? 64 : need > SIZE_MAX / 2 ? need : need + need / 2;
         char *data = fits_machine(room) ? hone_realloc(s->data, s->room, room) : NULL;
         if (!data)
-            return hone_call_fail(c, HONE_NO_MEMORY, "out of memory: scan output %d has %zu bytes after %lld iterations", number, need,
-                                  (long long)s->n);
+            return hone_call_fail(c, HONE_NO_MEMORY,
+                                  "out of memory: scan output %d has %zu bytes after %lld iterations", number,
+                                  need, (long long)s->n);
         s->data = data;
         s->room = room;
     }
-    if (s->dtype == HONE_DTYPE_STRING) HONE_TRY(hone_call_copy_strings(c, s->data + s->bytes, v->data, hone_value_count(v)));
+    if (s->dtype == HONE_DTYPE_STRING)
+        HONE_TRY(hone_call_copy_strings(c, s->data + s->bytes, v->data, hone_value_count(v)));
     else if (s->member) memcpy(s->data + s->bytes, v->data, s->member);
     s->bytes = need;
     s->n++;
@@ -183,10 +208,12 @@ static void stack_guess(stack *s, const frame *f, int k, hone_dtype known) {
     const hone_var *v = body_output(f, k);
     s->dtype = v && v->dtype ? v->dtype : known ? known : HONE_DTYPE_F32;
     s->rank = v && v->rank > 0 && v->rank < HONE_MAX_RANK ? v->rank : 0;
-    for (int d = 0; d < s->rank; d++) s->dim[d] = hone_dim_is_number(v->dim[d]) && v->dim[d] >= 0 ? v->dim[d] : 0;
+    for (int d = 0; d < s->rank; d++)
+        s->dim[d] = hone_dim_is_number(v->dim[d]) && v->dim[d] >= 0 ? v->dim[d] : 0;
 }
 
-static hone_status stack_give_away(const hone_host_call *c, stack *s, int k, const int64_t *dims, int at, bool backwards) {
+static hone_status stack_give_away(const hone_host_call *c, stack *s, int k, const int64_t *dims, int at,
+                                   bool backwards) {
     hone_value *y = NULL;
     if (!at && !backwards) { /* its memory as it is, maybe longer than what is used */
         y = s->away, s->away = NULL;
@@ -199,25 +226,28 @@ static hone_status stack_give_away(const hone_host_call *c, stack *s, int k, con
     const size_t row = (size_t)a.inner * hone_call_bytes(s->dtype);
     hone_status st = HONE_OK;
     for (int64_t i = 0; i < s->n && !st && row; i++)
-        st = hone_call_move(c, &(hone_pieces_move){.to = y,
-                                                   .at = (size_t)i * row,
-                                                   .step = (size_t)s->n * row,
-                                                   .from = s->away,
-                                                   .from_at = (size_t)(backwards ? s->n - 1 - i : i) * s->member,
-                                                   .from_step = row,
-                                                   .bytes = row,
-                                                   .n = a.outer});
+        st = hone_call_move(c,
+                            &(hone_pieces_move){.to = y,
+                                                .at = (size_t)i * row,
+                                                .step = (size_t)s->n * row,
+                                                .from = s->away,
+                                                .from_at = (size_t)(backwards ? s->n - 1 - i : i) * s->member,
+                                                .from_step = row,
+                                                .bytes = row,
+                                                .n = a.outer});
     if (st) hone_value_drop(y);
     else hone_call_set(c, k, y);
     return st;
 }
-/* Node output k: the members along a new axis, in this order or backwards. Axis 0 takes the bytes as they are. */
+/* Node output k: the members along a new axis, in this order or backwards. Axis 0 takes the bytes as they
+   are. */
 static hone_status stack_give(const hone_host_call *c, stack *s, int k, int64_t axis, bool backwards) {
     int64_t dims[HONE_MAX_RANK], count;
     int at;
     HONE_TRY(hone_call_axis(c, axis, s->rank + 1, &at));
     for (int d = 0; d <= s->rank; d++) dims[d] = d == at ? s->n : s->dim[d - (d > at)];
-    if (!hone_count_of(dims, s->rank + 1, &count)) return hone_call_fail(c, HONE_BAD_INPUT, "output %d is too large", k);
+    if (!hone_count_of(dims, s->rank + 1, &count))
+        return hone_call_fail(c, HONE_BAD_INPUT, "output %d is too large", k);
     hone_value *y;
     if (s->away) return stack_give_away(c, s, k, dims, at, backwards);
     if (!at && !backwards && count) {
@@ -243,7 +273,7 @@ static void stacks_free(stack *s, int n) {
     hone_free(s);
 }
 
-/* ---- If ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- If ------------------------------------------------------------------------------------------------ */
 hone_status hone_host_if(const hone_host_call *c) {
     const hone_value *cond;
     bool yes = false;
@@ -258,10 +288,11 @@ hone_status hone_host_if(const hone_host_call *c) {
     return s;
 }
 
-/* ---- Loop ---------------------------------------------------------------------------------------------------------------------------- */
-/* Body: (iteration, cond, carried…) -> (cond, carried…, scan outputs…). An absent cond starts as true; the body's own cond always
-   counts, as a loop without a trip count could not end otherwise. */
-static hone_status loop(const hone_host_call *c, frame *f, hone_value **carried, int n_carried, stack *stacks, int n_stack) {
+/* ---- Loop ---------------------------------------------------------------------------------------------- */
+/* Body: (iteration, cond, carried…) -> (cond, carried…, scan outputs…). An absent cond starts as true; the
+   body's own cond always counts, as a loop without a trip count could not end otherwise. */
+static hone_status loop(const hone_host_call *c, frame *f, hone_value **carried, int n_carried, stack *stacks,
+                        int n_stack) {
     int64_t trips;
     bool go = true;
     HONE_TRY(hone_call_i64(c, 0, INT64_MAX, &trips));
@@ -281,14 +312,16 @@ static hone_status loop(const hone_host_call *c, frame *f, hone_value **carried,
             f->out[1 + k] = NULL;
         }
         for (int k = 0; k < n_stack; k++)
-            if (hone_call_wants(c, n_carried + k)) HONE_TRY(stack_push(c, stacks + k, f->out[1 + n_carried + k], k));
+            if (hone_call_wants(c, n_carried + k))
+                HONE_TRY(stack_push(c, stacks + k, f->out[1 + n_carried + k], k));
     }
     for (int k = 0; k < n_carried; k++)
         if (hone_call_wants(c, k)) HONE_TRY(hone_call_pass(c, k, carried[k]));
     for (int k = 0; k < n_stack; k++) {
         int to = n_carried + k;
         if (!hone_call_wants(c, to)) continue;
-        if (!stacks[k].n) stack_guess(stacks + k, f, 1 + to, c->out_dtype ? c->out_dtype[to] : HONE_DTYPE_NONE);
+        if (!stacks[k].n)
+            stack_guess(stacks + k, f, 1 + to, c->out_dtype ? c->out_dtype[to] : HONE_DTYPE_NONE);
         HONE_TRY(stack_give(c, stacks + k, to, 0, false));
     }
     return HONE_OK;
@@ -302,12 +335,14 @@ hone_status hone_host_loop(const hone_host_call *c) {
     int n_stack = f.n_out - 1 - n;
     hone_status s = HONE_OK;
     if (c->node->n_out > f.n_out - 1)
-        s = hone_call_fail(c, HONE_BAD_INPUT, "the node has %d outputs, its body gives %d", c->node->n_out, f.n_out - 1);
+        s = hone_call_fail(c, HONE_BAD_INPUT, "the node has %d outputs, its body gives %d", c->node->n_out,
+                           f.n_out - 1);
     hone_value **carried = hone_alloc(sizeof *carried * (size_t)n);
     stack *stacks = hone_alloc(sizeof *stacks * (size_t)n_stack);
     if (!s && (!carried || !stacks)) s = hone_call_no_memory(c);
     for (int k = 0; k < n && !s; k++) {
-        if (!c->in[2 + k]) s = hone_call_fail(c, HONE_BAD_INPUT, "input %d, a loop-carried value, is missing", 2 + k);
+        if (!c->in[2 + k])
+            s = hone_call_fail(c, HONE_BAD_INPUT, "input %d, a loop-carried value, is missing", 2 + k);
         else carried[k] = hone_value_hold(c->in[2 + k]);
     }
     if (!s) s = loop(c, &f, carried, n, stacks, n_stack);
@@ -318,8 +353,9 @@ hone_status hone_host_loop(const hone_host_call *c) {
     return s;
 }
 
-/* ---- Scan ---------------------------------------------------------------------------------------------------------------------------- */
-static hone_status slice(const hone_host_call *c, const hone_value *x, int axis, int64_t at, hone_value **out) {
+/* ---- Scan ---------------------------------------------------------------------------------------------- */
+static hone_status slice(const hone_host_call *c, const hone_value *x, int axis, int64_t at,
+                         hone_value **out) {
     int64_t dims[HONE_MAX_RANK];
     for (int d = 0; d < x->rank - 1; d++) dims[d] = x->dim[d + (d >= axis)];
     hone_value *y;
@@ -346,7 +382,8 @@ static hone_status slice(const hone_host_call *c, const hone_value *x, int axis,
 static int64_t entry(hone_attr list, int k) { return k < list.n ? list.i[k] : 0; }
 
 /* Body: (state…, a slice of each scan input…) -> (state…, scan outputs…) */
-static hone_status scan(const hone_host_call *c, frame *f, int n_state, int n_scan, stack *stacks, int n_stack) {
+static hone_status scan(const hone_host_call *c, frame *f, int n_state, int n_scan, stack *stacks,
+                        int n_stack) {
     hone_attr in_axes, in_back, out_axes, out_back;
     HONE_TRY(hone_call_list(c, "scan_input_axes", HONE_ATTR_INTS, &in_axes));
     HONE_TRY(hone_call_list(c, "scan_input_directions", HONE_ATTR_INTS, &in_back));
@@ -359,8 +396,8 @@ static hone_status scan(const hone_host_call *c, frame *f, int n_state, int n_sc
         HONE_TRY(hone_call_tensor(c, n_state + k, &x));
         HONE_TRY(hone_call_axis(c, entry(in_axes, k), x->rank, &axis));
         if (k && x->dim[axis] != length)
-            return hone_call_fail(c, HONE_BAD_INPUT, "scan input %d has %lld steps, scan input 0 has %lld", k, (long long)x->dim[axis],
-                                  (long long)length);
+            return hone_call_fail(c, HONE_BAD_INPUT, "scan input %d has %lld steps, scan input 0 has %lld", k,
+                                  (long long)x->dim[axis], (long long)length);
         length = x->dim[axis];
     }
     for (int k = 0; k < n_state; k++) {
@@ -398,14 +435,17 @@ hone_status hone_host_scan(const hone_host_call *c) {
     int64_t n_scan = hone_call_int(c, "num_scan_inputs", 0);
     int n = hone_call_inputs(c);
     if (n_scan < 1 || n_scan > n)
-        return hone_call_fail(c, HONE_BAD_INPUT, "num_scan_inputs is %lld; it must be between 1 and %d, the inputs", (long long)n_scan, n);
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "num_scan_inputs is %lld; it must be between 1 and %d, the inputs",
+                              (long long)n_scan, n);
     int n_state = n - (int)n_scan;
     frame f;
     HONE_TRY(frame_open(c, "body", n, n_state, &f));
     int n_stack = f.n_out - n_state;
     hone_status s = HONE_OK;
     if (c->node->n_out > f.n_out)
-        s = hone_call_fail(c, HONE_BAD_INPUT, "the node has %d outputs, its body gives %d", c->node->n_out, f.n_out);
+        s = hone_call_fail(c, HONE_BAD_INPUT, "the node has %d outputs, its body gives %d", c->node->n_out,
+                           f.n_out);
     stack *stacks = hone_alloc(sizeof *stacks * (size_t)n_stack);
     if (!s && !stacks) s = hone_call_no_memory(c);
     if (!s) s = scan(c, &f, n_state, (int)n_scan, stacks, n_stack);
@@ -414,15 +454,17 @@ hone_status hone_host_scan(const hone_host_call *c) {
     return s;
 }
 
-/* ---- SequenceMap --------------------------------------------------------------------------------------------------------------------- */
+/* ---- SequenceMap --------------------------------------------------------------------------------------- */
 /* items[k * length + i]: member i of output k. */
 static hone_status map(const hone_host_call *c, frame *f, int length, hone_value **items) {
     for (int i = 0; i < length; i++) {
-        for (int k = 0; k < f->n_formal; k++) f->in[k] = hone_value_hold(c->in[k]->tag == HONE_TAG_SEQUENCE ? c->in[k]->item[i] : c->in[k]);
+        for (int k = 0; k < f->n_formal; k++)
+            f->in[k] = hone_value_hold(c->in[k]->tag == HONE_TAG_SEQUENCE ? c->in[k]->item[i] : c->in[k]);
         HONE_TRY(frame_run(f, 0, 0, 0));
         for (int k = 0; k < c->node->n_out; k++) {
             if (f->out[k]->tag != HONE_TAG_TENSOR)
-                return hone_call_fail(c, HONE_BAD_INPUT, "output %d of the body is no tensor; a sequence holds tensors", k);
+                return hone_call_fail(c, HONE_BAD_INPUT,
+                                      "output %d of the body is no tensor; a sequence holds tensors", k);
             HONE_TRY(hone_call_keep(c, f->out[k], items + (size_t)k * (size_t)length + i));
         }
     }
@@ -443,7 +485,8 @@ hone_status hone_host_sequence_map(const hone_host_call *c) {
     for (int k = 1; k < n; k++) {
         if (!c->in[k]) return hone_call_fail(c, HONE_BAD_INPUT, "input %d is missing", k);
         if (c->in[k]->tag == HONE_TAG_SEQUENCE && c->in[k]->n_item != length)
-            return hone_call_fail(c, HONE_BAD_INPUT, "input %d has %d members, input 0 has %d", k, c->in[k]->n_item, length);
+            return hone_call_fail(c, HONE_BAD_INPUT, "input %d has %d members, input 0 has %d", k,
+                                  c->in[k]->n_item, length);
     }
     frame f;
     HONE_TRY(frame_open(c, "body", n, c->node->n_out, &f));

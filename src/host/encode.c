@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   encode: ai.onnx.ml's ops that map elements to elements: LabelEncoder, CategoryMapper, OneHotEncoder, FeatureVectorizer. */
+   encode: ai.onnx.ml's ops that map elements to elements: LabelEncoder, CategoryMapper, OneHotEncoder,
+   FeatureVectorizer. */
 #include "host/lookup.h"
 
 /* A list given as ints, floats, strings or a tensor, under one of four names. */
@@ -11,7 +12,8 @@ typedef struct {
 } list;
 
 static hone_status find_list(const hone_host_call *c, const char *const names[4], list *out) {
-    static const hone_attr_kind kinds[] = {HONE_ATTR_INTS, HONE_ATTR_FLOATS, HONE_ATTR_STRINGS, HONE_ATTR_TENSOR};
+    static const hone_attr_kind kinds[] = {HONE_ATTR_INTS, HONE_ATTR_FLOATS, HONE_ATTR_STRINGS,
+                                           HONE_ATTR_TENSOR};
     static const hone_dtype types[] = {HONE_DTYPE_I64, HONE_DTYPE_F32, HONE_DTYPE_STRING, HONE_DTYPE_NONE};
     int found = -1;
     for (int k = 0; k < 4; k++) {
@@ -20,12 +22,18 @@ static hone_status find_list(const hone_host_call *c, const char *const names[4]
         HONE_TRY(hone_call_list(c, names[k], kinds[k], &a));
         if (!a.n) continue;
         if (found >= 0)
-            return hone_call_fail(c, HONE_BAD_INPUT, "attributes %s and %s are both given; one of them must be", names[found], names[k]);
+            return hone_call_fail(c, HONE_BAD_INPUT,
+                                  "attributes %s and %s are both given; one of them must be", names[found],
+                                  names[k]);
         found = k;
-        *out = (list){.attr = a, .dtype = types[k], .n = a.n, .tensor = kinds[k] == HONE_ATTR_TENSOR ? a.tensor[0] : NULL};
+        *out = (list){.attr = a,
+                      .dtype = types[k],
+                      .n = a.n,
+                      .tensor = kinds[k] == HONE_ATTR_TENSOR ? a.tensor[0] : NULL};
         if (out->tensor) out->dtype = out->tensor->dtype, out->n = hone_value_count(out->tensor);
     }
-    return found < 0 ? hone_call_fail(c, HONE_BAD_INPUT, "none of the attributes %s … is given", names[0]) : HONE_OK;
+    return found < 0 ? hone_call_fail(c, HONE_BAD_INPUT, "none of the attributes %s … is given", names[0])
+                     : HONE_OK;
 }
 
 /* Copies entry k of the list to an element of the list's type. */
@@ -52,12 +60,15 @@ static hone_status put_default(const hone_host_call *c, hone_dtype t, void *to) 
         return hone_call_copy_strings(c, to, &s, 1);
     }
     if (hone_dtypes[t].kind == HONE_KIND_FLOAT)
-        hone_dtype_store(t, to, HONE_F64, (hone_scalar){.f64 = hone_call_float(c, "default_float", -0.0)}, false);
-    else hone_dtype_store(t, to, HONE_I64, (hone_scalar){.i64 = hone_call_int(c, "default_int64", -1)}, false);
+        hone_dtype_store(t, to, HONE_F64, (hone_scalar){.f64 = hone_call_float(c, "default_float", -0.0)},
+                         false);
+    else
+        hone_dtype_store(t, to, HONE_I64, (hone_scalar){.i64 = hone_call_int(c, "default_int64", -1)}, false);
     return HONE_OK;
 }
 
-static hone_status map_elements(const hone_host_call *c, const hone_value *x, const hone_lookup *keys, const list *values) {
+static hone_status map_elements(const hone_host_call *c, const hone_value *x, const hone_lookup *keys,
+                                const list *values) {
     hone_value *y;
     HONE_TRY(hone_host_out(c, 0, values->dtype, x->dim, x->rank, &y));
     if (y->dtype == HONE_DTYPE_STRING) hone_call_pool(y, c->strings);
@@ -73,26 +84,31 @@ static hone_status map_elements(const hone_host_call *c, const hone_value *x, co
     return HONE_OK;
 }
 
-/* Keys of the type of x; numbers of other types compare by value through the order of f64 only among floats, of i64 only among integers. */
+/* Keys of the type of x; numbers of other types compare by value through the order of f64 only among floats,
+   of i64 only among integers. */
 static hone_status check_keys(const hone_host_call *c, const hone_value *x, hone_dtype keys) {
     hone_kind a = hone_dtypes[x->dtype].kind, b = hone_dtypes[keys].kind;
     if (a == b) return HONE_OK;
-    return hone_call_fail(c, HONE_BAD_INPUT, "x is of type %s, the keys of type %s", hone_dtypes[x->dtype].name, hone_dtypes[keys].name);
+    return hone_call_fail(c, HONE_BAD_INPUT, "x is of type %s, the keys of type %s",
+                          hone_dtypes[x->dtype].name, hone_dtypes[keys].name);
 }
 
 hone_status hone_host_label_encoder(const hone_host_call *c) {
     static const char *const key_names[] = {"keys_int64s", "keys_floats", "keys_strings", "keys_tensor"};
-    static const char *const value_names[] = {"values_int64s", "values_floats", "values_strings", "values_tensor"};
+    static const char *const value_names[] = {"values_int64s", "values_floats", "values_strings",
+                                              "values_tensor"};
     const hone_value *x;
     list keys, values;
     HONE_TRY(hone_call_tensor(c, 0, &x));
     HONE_TRY(find_list(c, key_names, &keys));
     HONE_TRY(find_list(c, value_names, &values));
     if (keys.n != values.n)
-        return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld keys and %lld values", (long long)keys.n, (long long)values.n);
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld keys and %lld values", (long long)keys.n,
+                              (long long)values.n);
     HONE_TRY(check_keys(c, x, keys.dtype));
     hone_lookup lookup;
-    HONE_TRY(keys.tensor ? hone_lookup_tensor(c, keys.tensor, &lookup) : hone_lookup_attr(c, &keys.attr, &lookup));
+    HONE_TRY(keys.tensor ? hone_lookup_tensor(c, keys.tensor, &lookup)
+                         : hone_lookup_attr(c, &keys.attr, &lookup));
     hone_status s = map_elements(c, x, &lookup, &values);
     hone_lookup_free(&lookup);
     return s;
@@ -105,9 +121,12 @@ hone_status hone_host_category_mapper(const hone_host_call *c) {
     HONE_TRY(hone_call_tensor(c, 0, &x));
     HONE_TRY(hone_call_list(c, "cats_int64s", HONE_ATTR_INTS, &ints));
     HONE_TRY(hone_call_list(c, "cats_strings", HONE_ATTR_STRINGS, &strings));
-    if (ints.n != strings.n) return hone_call_fail(c, HONE_BAD_INPUT, "cats_int64s has %d entries, cats_strings %d", ints.n, strings.n);
+    if (ints.n != strings.n)
+        return hone_call_fail(c, HONE_BAD_INPUT, "cats_int64s has %d entries, cats_strings %d", ints.n,
+                              strings.n);
     bool text = x->dtype == HONE_DTYPE_STRING;
-    list values = {.attr = text ? ints : strings, .dtype = text ? HONE_DTYPE_I64 : HONE_DTYPE_STRING, .n = ints.n};
+    list values = {
+        .attr = text ? ints : strings, .dtype = text ? HONE_DTYPE_I64 : HONE_DTYPE_STRING, .n = ints.n};
     HONE_TRY(check_keys(c, x, text ? HONE_DTYPE_STRING : HONE_DTYPE_I64));
     hone_lookup lookup;
     HONE_TRY(hone_lookup_attr(c, text ? &strings : &ints, &lookup));
@@ -122,8 +141,11 @@ hone_status hone_host_one_hot_encoder(const hone_host_call *c) {
     HONE_TRY(hone_call_tensor(c, 0, &x));
     HONE_TRY(x->dtype == HONE_DTYPE_STRING ? hone_call_list(c, "cats_strings", HONE_ATTR_STRINGS, &cats)
                                            : hone_call_list(c, "cats_int64s", HONE_ATTR_INTS, &cats));
-    if (!cats.n) return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s is missing: it goes with the type of x", cats.name);
-    if (x->rank == HONE_MAX_RANK) return hone_call_fail(c, HONE_BAD_INPUT, "x has rank %d: no room for one more axis", x->rank);
+    if (!cats.n)
+        return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s is missing: it goes with the type of x",
+                              cats.name);
+    if (x->rank == HONE_MAX_RANK)
+        return hone_call_fail(c, HONE_BAD_INPUT, "x has rank %d: no room for one more axis", x->rank);
     int64_t dims[HONE_MAX_RANK], n = hone_value_count(x);
     memcpy(dims, x->dim, sizeof *dims * (size_t)x->rank);
     dims[x->rank] = cats.n;
@@ -144,13 +166,15 @@ hone_status hone_host_one_hot_encoder(const hone_host_call *c) {
             at = hone_lookup_key(&lookup, key);
         }
         if (at >= 0) ((float *)y->data)[k * cats.n + at] = 1;
-        else if (!zeros) s = hone_call_fail(c, HONE_BAD_INPUT, "element %lld is none of the categories", (long long)k);
+        else if (!zeros)
+            s = hone_call_fail(c, HONE_BAD_INPUT, "element %lld is none of the categories", (long long)k);
     }
     hone_lookup_free(&lookup);
     return s;
 }
 
-/* All inputs side by side, as f32; each is given as many columns as inputdimensions says, cut or filled with zeros. */
+/* All inputs side by side, as f32; each is given as many columns as inputdimensions says, cut or filled with
+   zeros. */
 hone_status hone_host_feature_vectorizer(const hone_host_call *c) {
     hone_attr sizes;
     int n = hone_call_inputs(c);
@@ -159,11 +183,13 @@ hone_status hone_host_feature_vectorizer(const hone_host_call *c) {
     for (int k = 0; k < n; k++) {
         const hone_value *x;
         HONE_TRY(hone_call_tensor(c, k, &x));
-        int64_t r = x->rank > 1 ? x->dim[0] : 1, own = x->rank ? x->dim[x->rank - 1] : 1, size = k < sizes.n ? sizes.i[k] : own;
+        int64_t r = x->rank > 1 ? x->dim[0] : 1, own = x->rank ? x->dim[x->rank - 1] : 1,
+                size = k < sizes.n ? sizes.i[k] : own;
         if (x->rank > 2 || hone_order_width(x->dtype) != 1)
             return hone_call_fail(c, HONE_BAD_INPUT, "input %d must be a vector or matrix of numbers", k);
         if (k && r != rows)
-            return hone_call_fail(c, HONE_BAD_INPUT, "input %d has %lld rows, input 0 has %lld", k, (long long)r, (long long)rows);
+            return hone_call_fail(c, HONE_BAD_INPUT, "input %d has %lld rows, input 0 has %lld", k,
+                                  (long long)r, (long long)rows);
         rows = r;
         if (size < 0 || __builtin_add_overflow(columns, size, &columns))
             return hone_call_fail(c, HONE_BAD_INPUT, "inputdimensions[%d] is %lld", k, (long long)size);
@@ -176,8 +202,10 @@ hone_status hone_host_feature_vectorizer(const hone_host_call *c) {
         int64_t own = x->rank ? x->dim[x->rank - 1] : 1, size = k < sizes.n ? sizes.i[k] : own;
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < own && j < size; j++) {
-                hone_scalar v = hone_dtype_load(x->dtype, (const char *)x->data + (size_t)(r * own + j) * hone_call_bytes(x->dtype));
-                ((float *)y->data)[r * columns + from + j] = (float)hone_scalar_f64(hone_dtypes[x->dtype].ctype, v);
+                hone_scalar v = hone_dtype_load(
+                    x->dtype, (const char *)x->data + (size_t)(r * own + j) * hone_call_bytes(x->dtype));
+                ((float *)y->data)[r * columns + from + j] =
+                    (float)hone_scalar_f64(hone_dtypes[x->dtype].ctype, v);
             }
         from += size;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hash: com.microsoft's MurmurHash3, which feature hashers write: Murmur3 of 32 bits (Appleby, public domain) over each element's bytes. */
+   hash: com.microsoft's MurmurHash3, which feature hashers write: Murmur3 of 32 bits (Appleby, public domain)
+   over each element's bytes. */
 #include "host/call.h"
 
 static uint32_t turn(uint32_t v, int by) { return v << by | v >> (32 - by); }
@@ -9,7 +10,8 @@ static uint32_t murmur(const uint8_t *at, size_t bytes, uint32_t seed) {
     uint32_t h = seed, rest = 0;
     size_t whole = bytes / 4 * 4;
     for (size_t k = 0; k < whole; k += 4) {
-        uint32_t word = at[k] | (uint32_t)at[k + 1] << 8 | (uint32_t)at[k + 2] << 16 | (uint32_t)at[k + 3] << 24;
+        uint32_t word =
+            at[k] | (uint32_t)at[k + 1] << 8 | (uint32_t)at[k + 2] << 16 | (uint32_t)at[k + 3] << 24;
         h = turn(h ^ mixed(word), 13) * 5 + 0xe6546b64u;
     }
     for (size_t k = bytes; k > whole; k--) rest = rest << 8 | at[k - 1];

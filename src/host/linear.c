@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   linear: ai.onnx.ml's LinearRegressor and LinearClassifier: rows times coefficients, and an end (score.h). */
+   linear: ai.onnx.ml's LinearRegressor and LinearClassifier: rows times coefficients, and an end
+   (score.h). */
 #include "host/score.h"
 
 typedef struct {
@@ -16,11 +17,13 @@ static hone_status open_model(const hone_host_call *c, int64_t targets, model *m
     HONE_TRY(hone_score_attr(c, &m->kind));
     m->targets = targets ? targets : m->columns ? m->coefficients.n / m->columns : 0;
     size_t need;
-    if (m->targets < 1 || !hone_mul_size((size_t)m->targets, (size_t)m->columns, &need) || need != (size_t)m->coefficients.n)
-        return hone_call_fail(c, HONE_BAD_INPUT, "%d coefficients do not fit %lld features and %lld targets", m->coefficients.n,
-                              (long long)m->columns, (long long)m->targets);
+    if (m->targets < 1 || !hone_mul_size((size_t)m->targets, (size_t)m->columns, &need) ||
+        need != (size_t)m->coefficients.n)
+        return hone_call_fail(c, HONE_BAD_INPUT, "%d coefficients do not fit %lld features and %lld targets",
+                              m->coefficients.n, (long long)m->columns, (long long)m->targets);
     if (m->intercepts.n && m->intercepts.n != m->targets)
-        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d intercepts for %lld targets", m->intercepts.n, (long long)m->targets);
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d intercepts for %lld targets", m->intercepts.n,
+                              (long long)m->targets);
     return HONE_OK;
 }
 
@@ -56,12 +59,14 @@ hone_status hone_host_linear_classifier(const hone_host_call *c) {
     bool two = m.targets == 1 && labels.n == 2; /* one row of coefficients stands for both classes */
     int64_t width = two ? 2 : m.targets;
     if (width > 1 && labels.n && labels.n < width)
-        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d labels for %lld classes", labels.n, (long long)width);
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d labels for %lld classes", labels.n,
+                              (long long)width);
     hone_value *label = NULL, *y = NULL;
     double *score = hone_alloc(sizeof *score * (size_t)(m.targets + 1));
     hone_status s = score ? HONE_OK : hone_call_no_memory(c);
     if (!s && hone_call_wants(c, 0)) s = hone_labels_out(c, &labels, m.rows, &label);
-    if (!s && hone_call_wants(c, 1)) s = hone_host_out(c, 1, HONE_DTYPE_F32, (int64_t[]){m.rows, width}, 2, &y);
+    if (!s && hone_call_wants(c, 1))
+        s = hone_host_out(c, 1, HONE_DTYPE_F32, (int64_t[]){m.rows, width}, 2, &y);
     for (int64_t r = 0; r < m.rows && !s; r++) {
         score_row(&m, r, score);
         if (two) score[1] = score[0], score[0] = -score[0];

@@ -4,7 +4,8 @@
 
 static int compare(const void *with, int64_t a, int64_t b) {
     const hone_lookup *l = with;
-    return l->string ? hone_order_strings(l->string[a], l->string[b]) : (l->key[a] > l->key[b]) - (l->key[a] < l->key[b]);
+    return l->string ? hone_order_strings(l->string[a], l->string[b])
+                     : (l->key[a] > l->key[b]) - (l->key[a] < l->key[b]);
 }
 
 static hone_status room(const hone_host_call *c, int64_t n, bool strings, hone_lookup *l) {
@@ -40,7 +41,8 @@ hone_status hone_lookup_attr(const hone_host_call *c, const hone_attr *a, hone_l
 hone_status hone_lookup_tensor(const hone_host_call *c, const hone_value *v, hone_lookup *l) {
     int64_t n = hone_value_count(v);
     if (hone_order_width(v->dtype) > 1)
-        return hone_call_fail(c, HONE_BAD_INPUT, "keys of type %s are not possible", hone_dtypes[v->dtype].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "keys of type %s are not possible",
+                              hone_dtypes[v->dtype].name);
     HONE_TRY(room(c, n, v->dtype == HONE_DTYPE_STRING, l));
     if (l->key) hone_order_keys(v->dtype, l->key, v->data, n);
     for (int64_t k = 0; k < n && l->string; k++) l->string[k] = hone_value_string(v, k);
@@ -68,7 +70,9 @@ static int64_t find(const hone_lookup *l, uint64_t key, const hone_string *s) {
 }
 
 int64_t hone_lookup_key(const hone_lookup *l, uint64_t key) { return l->key ? find(l, key, NULL) : -1; }
-int64_t hone_lookup_string(const hone_lookup *l, const hone_string *s) { return l->string ? find(l, 0, s) : -1; }
+int64_t hone_lookup_string(const hone_lookup *l, const hone_string *s) {
+    return l->string ? find(l, 0, s) : -1;
+}
 int64_t hone_lookup_element(const hone_lookup *l, const hone_value *v, int64_t k) {
     if (v->dtype == HONE_DTYPE_STRING) return hone_lookup_string(l, hone_value_string(v, k));
     if (hone_order_width(v->dtype) != 1) return -1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   lookup: which entry of a list has this value? Entries are strings, or numbers as order.h's keys. Sorted once, then found by halving. */
+   lookup: which entry of a list has this value? Entries are strings, or numbers as order.h's keys. Sorted
+   once, then found by halving. */
 #ifndef HONE_HOST_LOOKUP_H
 #define HONE_HOST_LOOKUP_H
 #include "host/order.h"
@@ -9,7 +10,8 @@ typedef struct {
     uint64_t *key;              /* numbers, or NULL */
     const hone_string **string; /* strings, or NULL; the text stays the caller's */
 } hone_lookup;
-/* From an attribute (ints, floats, strings) or a tensor. Floats are told apart as `t` would hold them (an attribute's floats are f32). */
+/* From an attribute (ints, floats, strings) or a tensor. Floats are told apart as `t` would hold them (an
+   attribute's floats are f32). */
 hone_status hone_lookup_attr(const hone_host_call *, const hone_attr *, hone_lookup *out) HONE_CHECKED;
 hone_status hone_lookup_tensor(const hone_host_call *, const hone_value *, hone_lookup *out) HONE_CHECKED;
 void hone_lookup_free(hone_lookup *);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   nms: NonMaxSuppression: boxes in falling order of score, each kept unless it overlaps a kept one too much. */
+   nms: NonMaxSuppression: boxes in falling order of score, each kept unless it overlaps a kept one too
+   much. */
 #include <math.h>
 
 #include "host/order.h"
@@ -37,11 +38,13 @@ typedef struct {
 typedef hone_vec(chosen) choice;
 
 /* One class of one image. at, kept: room for n. */
-static hone_status suppress(const hone_host_call *c, const box *boxes, const float *score, int64_t n, int64_t most, float limit,
-                            double least, chosen name, int64_t *at, int64_t *kept, choice *out) {
+static hone_status suppress(const hone_host_call *c, const box *boxes, const float *score, int64_t n,
+                            int64_t most, float limit, double least, chosen name, int64_t *at, int64_t *kept,
+                            choice *out) {
     int64_t m = 0, k_kept = 0;
+    /* NaN is no score */
     for (int64_t k = 0; k < n; k++)
-        if ((double)score[k] > least || (least == -INFINITY && score[k] == -INFINITY)) at[m++] = k; /* NaN is no score */
+        if ((double)score[k] > least || (least == -INFINITY && score[k] == -INFINITY)) at[m++] = k;
     if (!hone_order_sort(at, m, by_score, score)) return hone_call_no_memory(c);
     for (int64_t k = 0; k < m && k_kept < most; k++) {
         bool keep = true;
@@ -62,12 +65,15 @@ hone_status hone_host_nms(const hone_host_call *c) {
     HONE_TRY(hone_call_i64(c, 2, 0, &most));
     HONE_TRY(hone_call_f64(c, 3, 0, &limit));
     HONE_TRY(hone_call_f64(c, 4, -INFINITY, &least));
-    if (boxes->rank != 3 || boxes->dim[2] != 4) return hone_call_fail(c, HONE_BAD_INPUT, "boxes must have shape [batches, boxes, 4]");
+    if (boxes->rank != 3 || boxes->dim[2] != 4)
+        return hone_call_fail(c, HONE_BAD_INPUT, "boxes must have shape [batches, boxes, 4]");
     if (scores->rank != 3 || scores->dim[0] != boxes->dim[0] || scores->dim[2] != boxes->dim[1])
-        return hone_call_fail(c, HONE_BAD_INPUT, "scores must have shape [%lld, classes, %lld], to fit boxes", (long long)boxes->dim[0],
-                              (long long)boxes->dim[1]);
-    if (!(limit >= 0 && limit <= 1)) return hone_call_fail(c, HONE_BAD_INPUT, "iou_threshold is %g; it must lie in [0, 1]", limit);
-    int64_t n = boxes->dim[1], classes = scores->dim[1], batches = hone_value_count(scores) ? boxes->dim[0] : 0;
+        return hone_call_fail(c, HONE_BAD_INPUT, "scores must have shape [%lld, classes, %lld], to fit boxes",
+                              (long long)boxes->dim[0], (long long)boxes->dim[1]);
+    if (!(limit >= 0 && limit <= 1))
+        return hone_call_fail(c, HONE_BAD_INPUT, "iou_threshold is %g; it must lie in [0, 1]", limit);
+    int64_t n = boxes->dim[1], classes = scores->dim[1],
+            batches = hone_value_count(scores) ? boxes->dim[0] : 0;
     bool center = hone_call_int(c, "center_point_box", 0) != 0;
     choice found = {0};
     size_t bytes;
@@ -76,15 +82,17 @@ hone_status hone_host_nms(const hone_host_call *c) {
     hone_status s = at ? HONE_OK : hone_call_no_memory(c);
     box *room = at ? (box *)(void *)(at + 2 * n) : NULL;
     for (int64_t b = 0; b < batches && !s && most > 0; b++) {
-        for (int64_t k = 0; k < n; k++) room[k] = make_box((const float *)boxes->data + (b * n + k) * 4, center);
+        for (int64_t k = 0; k < n; k++)
+            room[k] = make_box((const float *)boxes->data + (b * n + k) * 4, center);
         for (int64_t k = 0; k < classes && !s; k++)
-            s = suppress(c, room, (const float *)scores->data + (b * classes + k) * n, n, most, (float)limit, least, (chosen){b, k, 0}, at,
-                         at + n, &found);
+            s = suppress(c, room, (const float *)scores->data + (b * classes + k) * n, n, most, (float)limit,
+                         least, (chosen){b, k, 0}, at, at + n, &found);
     }
     hone_value *y;
     if (!s) s = hone_host_out(c, 0, HONE_DTYPE_I64, (int64_t[]){found.n, 3}, 2, &y);
     for (int k = 0; k < found.n && !s; k++)
-        memcpy((int64_t *)y->data + 3 * k, (int64_t[]){found.at[k].batch, found.at[k].class, found.at[k].box}, 3 * sizeof(int64_t));
+        memcpy((int64_t *)y->data + 3 * k, (int64_t[]){found.at[k].batch, found.at[k].class, found.at[k].box},
+               3 * sizeof(int64_t));
     hone_vec_free(&found);
     hone_free(at);
     return s;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   number: Cast between numbers and strings. Numbers print as numpy prints them: the fewest digits that read back as the same number of that
-   type, "1.0", "1e-05", "nan", "-inf", "True". The process's locale plays no part. */
+   number: Cast between numbers and strings. Numbers print as numpy prints them: the fewest digits that read
+   back as the same number of that type, "1.0", "1e-05", "nan", "-inf", "True". The process's locale plays no
+   part. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strtod_l */
 #endif
@@ -19,7 +20,7 @@ static double read_double(hone_dtype t, const char *text, char **end, locale_t p
     return t == HONE_DTYPE_F32 ? (double)strtof_l(text, end, plain) : strtod_l(text, end, plain);
 }
 
-/* ---- numbers to text ----------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers to text ----------------------------------------------------------------------------------- */
 static bool reads_back(hone_dtype t, const char *element, double d, size_t bytes) {
     char again[16];
     hone_dtype_store(t, again, HONE_F64, (hone_scalar){.f64 = d}, false);
@@ -38,7 +39,8 @@ static int print_float(hone_dtype t, const char *element, double d, char *out, l
         for (const char *at = text; at < e; at++)
             if (*at >= '0' && *at <= '9') digits[n++] = *at;
         exponent = atoi(e + 1);
-        snprintf(text, sizeof text, "%s%c.%.*se%d", signbit(d) ? "-" : "", digits[0], n - 1, digits + 1, exponent);
+        snprintf(text, sizeof text, "%s%c.%.*se%d", signbit(d) ? "-" : "", digits[0], n - 1, digits + 1,
+                 exponent);
         if (reads_back(t, element, read_double(t, text, NULL, plain), hone_call_bytes(t))) break;
     }
     while (n > 1 && digits[n - 1] == '0') n--;
@@ -81,7 +83,7 @@ static hone_status to_string(const hone_host_call *c, const hone_value *x, hone_
     return HONE_OK;
 }
 
-/* ---- text to numbers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- text to numbers ----------------------------------------------------------------------------------- */
 static bool same_word(const char *a, const char *b) {
     for (; *a && *b; a++, b++)
         if ((*a | 32) != *b) return false;
@@ -100,7 +102,8 @@ static bool parse_whole(hone_dtype t, const char *text, hone_ctype *ct, hone_sca
     }
     out->i64 = strtoll(text, NULL, 10);
     *ct = HONE_I64;
-    return !errno && (t == HONE_DTYPE_I64 || ((double)out->i64 >= hone_dtypes[t].lowest && (double)out->i64 <= hone_dtypes[t].highest));
+    return !errno && (t == HONE_DTYPE_I64 || ((double)out->i64 >= hone_dtypes[t].lowest &&
+                                              (double)out->i64 <= hone_dtypes[t].highest));
 }
 
 static bool parse_element(hone_dtype t, const char *text, char *to, locale_t plain) {
@@ -121,7 +124,8 @@ static bool parse_element(hone_dtype t, const char *text, char *to, locale_t pla
     if (!word && text[strspn(text, "0123456789+-.eE")]) return false; /* no hexadecimal, no nan(…) */
     v.f64 = read_double(t, text, &end, plain);
     if (end == text || *end) return false;
-    if ((kind == HONE_KIND_INT || kind == HONE_KIND_UINT) && !(v.f64 > hone_dtypes[t].lowest - 1 && v.f64 < hone_dtypes[t].highest + 1))
+    if ((kind == HONE_KIND_INT || kind == HONE_KIND_UINT) &&
+        !(v.f64 > hone_dtypes[t].lowest - 1 && v.f64 < hone_dtypes[t].highest + 1))
         return false;
     hone_dtype_store(t, to, HONE_F64, v, kind != HONE_KIND_BOOL && kind != HONE_KIND_FLOAT);
     return true;
@@ -143,8 +147,9 @@ static hone_status from_string(const hone_host_call *c, const hone_value *x, hon
             good = parse_element(y->dtype, text, (char *)y->data + (size_t)k * bytes, plain);
         }
         if (!good)
-            return hone_call_fail(c, HONE_BAD_INPUT, "element %lld, \"%.*s\", is no number that fits type %s", (long long)k,
-                                  (int)(s->bytes < 60 ? s->bytes : 60), s->text, hone_dtypes[y->dtype].name);
+            return hone_call_fail(c, HONE_BAD_INPUT, "element %lld, \"%.*s\", is no number that fits type %s",
+                                  (long long)k, (int)(s->bytes < 60 ? s->bytes : 60), s->text,
+                                  hone_dtypes[y->dtype].name);
     }
     return HONE_OK;
 }
@@ -153,11 +158,17 @@ static hone_status from_string(const hone_host_call *c, const hone_value *x, hon
 hone_status hone_host_cast_string(const hone_host_call *c) {
     const hone_value *x, *like = hone_call_in(c, 1);
     HONE_TRY(hone_call_tensor(c, 0, &x));
-    int64_t to = hone_call_int(c, "to", like ? (int64_t)like->dtype : c->out_dtype ? (int64_t)c->out_dtype[0] : 0);
-    if (!hone_dtype_valid(to)) return hone_call_fail(c, HONE_BAD_INPUT, "attribute to is %lld, which is no type", (long long)to);
+    int64_t to = hone_call_int(c, "to",
+                               like           ? (int64_t)like->dtype
+                               : c->out_dtype ? (int64_t)c->out_dtype[0]
+                                              : 0);
+    if (!hone_dtype_valid(to))
+        return hone_call_fail(c, HONE_BAD_INPUT, "attribute to is %lld, which is no type", (long long)to);
     bool from = x->dtype == HONE_DTYPE_STRING, into = to == HONE_DTYPE_STRING;
-    if (hone_dtypes[x->dtype].kind == HONE_KIND_COMPLEX || hone_dtypes[to].kind == HONE_KIND_COMPLEX || from + into == 0)
-        return hone_call_fail(c, HONE_NOT_SUPPORTED, "a cast from %s to %s is not one between numbers and strings",
+    if (hone_dtypes[x->dtype].kind == HONE_KIND_COMPLEX || hone_dtypes[to].kind == HONE_KIND_COMPLEX ||
+        from + into == 0)
+        return hone_call_fail(c, HONE_NOT_SUPPORTED,
+                              "a cast from %s to %s is not one between numbers and strings",
                               hone_dtypes[x->dtype].name, hone_dtypes[to].name);
     hone_value *y;
     HONE_TRY(hone_host_out(c, 0, (hone_dtype)to, x->dim, x->rank, &y));

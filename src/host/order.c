@@ -55,14 +55,16 @@ int hone_order_strings(const hone_string *a, const hone_string *b) {
     return d ? d : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-bool hone_order_sort(int64_t *at, int64_t n, int (*compare)(const void *, int64_t, int64_t), const void *with) {
+bool hone_order_sort(int64_t *at, int64_t n, int (*compare)(const void *, int64_t, int64_t),
+                     const void *with) {
     if (n < 2) return true;
     int64_t *spare = hone_alloc_raw(sizeof *spare * (size_t)n), *from = at, *to = spare;
     if (!spare) return false;
     for (int64_t run = 1; run<n; run = run> n / 2 ? n : run * 2) { /* merge runs pairwise, bottom up */
         for (int64_t lo = 0; lo < n; lo += 2 * run) {
             int64_t mid = run < n - lo ? lo + run : n, hi = run < n - mid ? mid + run : n, a = lo, b = mid;
-            for (int64_t k = lo; k < hi; k++) to[k] = b >= hi || (a < mid && compare(with, from[a], from[b]) <= 0) ? from[a++] : from[b++];
+            for (int64_t k = lo; k < hi; k++)
+                to[k] = b >= hi || (a < mid && compare(with, from[a], from[b]) <= 0) ? from[a++] : from[b++];
         }
         int64_t *swap = from;
         from = to;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    regex: a parser that writes a program of few instructions, and the machine that runs it (Thompson 1968).
 
-   Jumps are relative, so a piece of program can be moved (to put a split before it) and copied (for {2,5}) as it is. */
+   Jumps are relative, so a piece of program can be moved (to put a split before it) and copied (for {2,5}) as
+   it is. */
 #include "host/regex.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ struct hone_regex {
     size_t *since, *next_since; /* where the threads of now and next began: for finding */
 };
 
-/* ---- parsing ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- parsing ------------------------------------------------------------------------------------------- */
 typedef struct {
     hone_regex *r;
     const char *start, *at, *end;
@@ -71,10 +72,11 @@ static bool add_range(parser *p, uint32_t lo, uint32_t hi) {
 static const struct {
     const char *name, *text;
 } sets[] = {
-    {"d", "09"},          {"w", "09AZ__az"},    {"s", "\t\n\f\r  "},         {"alnum", "09AZaz"}, {"alpha", "AZaz"},
-    {"ascii", "\1\x7f"},  {"blank", "\t\t  "},  {"cntrl", "\1\x1f\x7f\x7f"}, {"digit", "09"},     {"graph", "!~"},
-    {"lower", "az"},      {"print", " ~"},      {"punct", "!/:@[`{~"},       {"space", "\t\r  "}, {"upper", "AZ"},
-    {"word", "09AZ__az"}, {"xdigit", "09AFaf"},
+    {"d", "09"},           {"w", "09AZ__az"},   {"s", "\t\n\f\r  "}, {"alnum", "09AZaz"},
+    {"alpha", "AZaz"},     {"ascii", "\1\x7f"}, {"blank", "\t\t  "}, {"cntrl", "\1\x1f\x7f\x7f"},
+    {"digit", "09"},       {"graph", "!~"},     {"lower", "az"},     {"print", " ~"},
+    {"punct", "!/:@[`{~"}, {"space", "\t\r  "}, {"upper", "AZ"},     {"word", "09AZ__az"},
+    {"xdigit", "09AFaf"},
 };
 static bool add_set(parser *p, const char *name, size_t bytes, bool negate) {
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
@@ -91,7 +93,10 @@ static bool add_set(parser *p, const char *name, size_t bytes, bool negate) {
 }
 
 static int hex(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* After a backslash: one character (true, *c), or a set's letter (*set). */
@@ -164,7 +169,8 @@ static bool set_class(parser *p) { /* after [ */
         }
         if (!add_range(p, lo, hi)) return false;
     }
-    return emit(p, (code){.op = SET, .negate = negate, .fold = p->fold, .x = first, .y = p->r->ranges.n - first});
+    return emit(
+        p, (code){.op = SET, .negate = negate, .fold = p->fold, .x = first, .y = p->r->ranges.n - first});
 }
 
 static bool literal(parser *p, uint32_t c) {
@@ -181,9 +187,10 @@ static bool group(parser *p) {
         if (take(p, "P<") || take(p, "<")) {
             const char *name = p->at;
             while (more(p) && *p->at != '>') {
-                bool letter = (*p->at >= 'a' && *p->at <= 'z') || (*p->at >= 'A' && *p->at <= 'Z') || (*p->at >= '0' && *p->at <= '9') ||
-                              *p->at == '_';
-                if (!letter) return fail(p, HONE_NOT_SUPPORTED, "this kind of group is not supported"); /* (?<= and (?<! too */
+                bool letter = (*p->at >= 'a' && *p->at <= 'z') || (*p->at >= 'A' && *p->at <= 'Z') ||
+                              (*p->at >= '0' && *p->at <= '9') || *p->at == '_';
+                /* (?<= and (?<! too */
+                if (!letter) return fail(p, HONE_NOT_SUPPORTED, "this kind of group is not supported");
                 p->at++;
             }
             if (p->at == name || !take(p, ">")) return bad(p, "a group without a name");
@@ -193,7 +200,8 @@ static bool group(parser *p) {
                 if (take(p, "-")) on = false;
                 else if (take(p, "i")) p->fold = on;
                 else if (take(p, "s")) p->newline = on;
-                else if (!take(p, "U")) return fail(p, HONE_NOT_SUPPORTED, "this kind of group is not supported");
+                else if (!take(p, "U"))
+                    return fail(p, HONE_NOT_SUPPORTED, "this kind of group is not supported");
             }
             if (take(p, ")")) return true; /* flags alone: they stay */
             if (!take(p, ":")) return bad(p, "a ( without its )");
@@ -268,9 +276,11 @@ static bool repeat(parser *p, int from, int least, int most) {
     p->r->prog.n = from;
     bool good = true;
     for (int k = 0; k < least && good; k++) good = copy_block(p, block, n);
-    for (int k = least; k < most && good; k++) good = emit(p, (code){.op = SPLIT, .x = 1, .y = n + 1}) && copy_block(p, block, n);
+    for (int k = least; k < most && good; k++)
+        good = emit(p, (code){.op = SPLIT, .x = 1, .y = n + 1}) && copy_block(p, block, n);
     if (most < 0 && good)
-        good = emit(p, (code){.op = SPLIT, .x = 1, .y = n + 2}) && copy_block(p, block, n) && emit(p, (code){.op = JUMP, .x = -(n + 1)});
+        good = emit(p, (code){.op = SPLIT, .x = 1, .y = n + 2}) && copy_block(p, block, n) &&
+               emit(p, (code){.op = JUMP, .x = -(n + 1)});
     hone_free(block);
     return good;
 }
@@ -323,7 +333,8 @@ hone_status hone_regex_create(const char *pattern, size_t bytes, hone_regex **ou
         r->mark = hone_alloc(sizeof(uint32_t) * n);
         r->since = hone_alloc(sizeof(size_t) * n);
         r->next_since = hone_alloc(sizeof(size_t) * n);
-        if (!r->now || !r->next || !r->stack || !r->mark || !r->since || !r->next_since) fail(&p, HONE_NO_MEMORY, "out of memory");
+        if (!r->now || !r->next || !r->stack || !r->mark || !r->since || !r->next_since)
+            fail(&p, HONE_NO_MEMORY, "out of memory");
     }
     if (p.status) {
         hone_regex_destroy(r);
@@ -346,7 +357,7 @@ void hone_regex_destroy(hone_regex *r) {
     hone_free(r);
 }
 
-/* ---- matching ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- matching ------------------------------------------------------------------------------------------ */
 static bool in_ranges(const hone_regex *r, const code *c, uint32_t v) {
     for (int k = 0; k < c->y; k++)
         if (v >= r->ranges.at[c->x + k].lo && v <= r->ranges.at[c->x + k].hi) return true;
@@ -354,12 +365,14 @@ static bool in_ranges(const hone_regex *r, const code *c, uint32_t v) {
 }
 static bool accepts(const hone_regex *r, const code *c, uint32_t v) {
     if (c->op == ANY) return c->newline || v != '\n';
-    bool in = in_ranges(r, c, v) || (c->fold && (in_ranges(r, c, hone_utf8_lower(v)) || in_ranges(r, c, hone_utf8_upper(v))));
+    bool in = in_ranges(r, c, v) ||
+              (c->fold && (in_ranges(r, c, hone_utf8_lower(v)) || in_ranges(r, c, hone_utf8_upper(v))));
     return in != c->negate;
 }
 static bool is_word(const char *at, const char *start, const char *end) {
     return at >= start && at < end &&
-           ((*at >= '0' && *at <= '9') || (*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z') || *at == '_');
+           ((*at >= '0' && *at <= '9') || (*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z') ||
+            *at == '_');
 }
 static bool holds(int where, const char *at, const char *start, const char *end) {
     bool edge = (at > start && is_word(at - 1, start, end)) != is_word(at, start, end);
@@ -367,7 +380,8 @@ static bool holds(int where, const char *at, const char *start, const char *end)
 }
 
 /* Adds thread pc and all it reaches without reading; true if that is the end of the program. */
-static bool add(hone_regex *r, int *list, int *n, int pc, const char *at, const char *start, const char *end) {
+static bool add(hone_regex *r, int *list, int *n, int pc, const char *at, const char *start,
+                const char *end) {
     int top = 0;
     bool matched = false;
     r->stack[top++] = pc;
@@ -408,7 +422,8 @@ bool hone_regex_matches(hone_regex *r, const char *text, size_t bytes) {
         matched = false;
         new_list(r);
         for (int k = 0; k < n; k++)
-            if (accepts(r, r->prog.at + r->now[k], c)) matched |= add(r, r->next, &m, r->now[k] + 1, at, text, end);
+            if (accepts(r, r->prog.at + r->now[k], c))
+                matched |= add(r, r->next, &m, r->now[k] + 1, at, text, end);
         int *swap = r->now;
         r->now = r->next;
         r->next = swap;
@@ -417,7 +432,8 @@ bool hone_regex_matches(hone_regex *r, const char *text, size_t bytes) {
     return matched && at == end;
 }
 
-/* Threads stand in the order in which they began, so that of two in the same place the one that began first stays. */
+/* Threads stand in the order in which they began, so that of two in the same place the one that began first
+   stays. */
 bool hone_regex_find(hone_regex *r, const char *text, size_t bytes, size_t from, size_t *at, size_t *length) {
     if (!text) text = "";
     const char *p = text + from, *end = text + bytes;

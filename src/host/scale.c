@@ -7,7 +7,8 @@
 /* A list with one entry for all columns, or one a column. */
 static hone_status per_column(const hone_host_call *c, const char *name, int n, int64_t columns) {
     if (n == 1 || n == columns) return HONE_OK;
-    return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s has %d entries; 1 or %lld are needed", name, n, (long long)columns);
+    return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s has %d entries; 1 or %lld are needed", name, n,
+                          (long long)columns);
 }
 
 hone_status hone_host_scaler(const hone_host_call *c) {
@@ -21,7 +22,8 @@ hone_status hone_host_scaler(const hone_host_call *c) {
     HONE_TRY(per_column(c, "offset", offset.n, columns));
     HONE_TRY(per_column(c, "scale", scale.n, columns));
     HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_F32, x->dim, x->rank, &y));
-    bool wide = x->dtype == HONE_DTYPE_F64; /* else in floats: what follows may compare with a split that lies very near */
+    /* else in floats: what follows may compare with a split that lies very near */
+    bool wide = x->dtype == HONE_DTYPE_F64;
     for (int64_t k = 0, n = hone_value_count(x); k < n; k++) {
         int64_t j = k % columns;
         float by = (float)scale.f[scale.n == 1 ? 0 : j], less = (float)offset.f[offset.n == 1 ? 0 : j];

@@ -2,11 +2,13 @@
    select: NonZero, Compress, Unique and TopK: ops whose answer is a choice of elements. */
 #include "host/order.h"
 
-/* Handles to a string that is not empty count as nonzero; a complex number is nonzero if one of its parts is. */
+/* Handles to a string that is not empty count as nonzero; a complex number is nonzero if one of its parts
+   is. */
 static bool nonzero(hone_dtype t, const char *at, size_t bytes) {
     hone_kind kind = hone_dtypes[t].kind;
     if (kind == HONE_KIND_STRING)
-        return *(const hone_string *const *)(const void *)at && (*(const hone_string *const *)(const void *)at)->bytes;
+        return *(const hone_string *const *)(const void *)at &&
+               (*(const hone_string *const *)(const void *)at)->bytes;
     if (kind == HONE_KIND_COMPLEX) {
         hone_dtype half = t == HONE_DTYPE_C64 ? HONE_DTYPE_F32 : HONE_DTYPE_F64;
         return nonzero(half, at, bytes / 2) || nonzero(half, at + bytes / 2, bytes / 2);
@@ -25,7 +27,8 @@ hone_status hone_host_nonzero(const hone_host_call *c) {
     HONE_TRY(hone_call_tensor(c, 0, &x));
     int64_t n = hone_value_count(x), found = 0;
     size_t bytes = hone_call_bytes(x->dtype);
-    for (int64_t k = 0; k < n; k++) found += nonzero(x->dtype, (const char *)x->data + (size_t)k * bytes, bytes);
+    for (int64_t k = 0; k < n; k++)
+        found += nonzero(x->dtype, (const char *)x->data + (size_t)k * bytes, bytes);
     hone_value *y;
     HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_I64, (int64_t[]){x->rank, found}, 2, &y));
     int64_t at[HONE_MAX_RANK] = {0}, *to = y->data, place = 0; /* at: the indices of element k, counted up */
@@ -44,7 +47,8 @@ hone_status hone_host_compress(const hone_host_call *c) {
     int axis = 0, rank = 1;
     HONE_TRY(hone_call_tensor(c, 0, &x));
     HONE_TRY(hone_call_typed(c, 1, HONE_DTYPE_BOOL, &cond));
-    if (cond->rank != 1) return hone_call_fail(c, HONE_BAD_INPUT, "condition has rank %d; it must be a vector", cond->rank);
+    if (cond->rank != 1)
+        return hone_call_fail(c, HONE_BAD_INPUT, "condition has rank %d; it must be a vector", cond->rank);
     hone_around a = {1, hone_value_count(x), 1};
     int64_t dims[HONE_MAX_RANK];
     if (hone_call_attr(c, "axis")) {
@@ -57,7 +61,8 @@ hone_status hone_host_compress(const hone_host_call *c) {
     const uint8_t *yes = cond->data;
     for (int64_t k = n; k < cond->dim[0]; k++)
         if (yes[k])
-            return hone_call_fail(c, HONE_BAD_INPUT, "condition[%lld] is true, but there are only %lld places", (long long)k,
+            return hone_call_fail(c, HONE_BAD_INPUT,
+                                  "condition[%lld] is true, but there are only %lld places", (long long)k,
                                   (long long)a.n);
     for (int64_t k = 0; k < n; k++) kept += yes[k] != 0;
     dims[axis] = kept;
@@ -75,7 +80,7 @@ hone_status hone_host_compress(const hone_host_call *c) {
     return HONE_OK;
 }
 
-/* ---- Unique -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Unique -------------------------------------------------------------------------------------------- */
 typedef struct {
     hone_around a;       /* what is compared: slices at k of n */
     const uint64_t *key; /* width keys an element, or NULL for strings */
@@ -107,9 +112,10 @@ static int compare_numbers(const void *with, int64_t a, int64_t b) {
     return (v[a] > v[b]) - (v[a] < v[b]);
 }
 
-/* at, first, group, count: room for n each. *out: how many different slices there are; they stand in `first`, in output order. */
-static hone_status group_slices(const hone_host_call *c, const slices *s, bool sorted, int64_t *at, int64_t *first, int64_t *group,
-                                int64_t *count, int64_t *out) {
+/* at, first, group, count: room for n each. *out: how many different slices there are; they stand in `first`,
+   in output order. */
+static hone_status group_slices(const hone_host_call *c, const slices *s, bool sorted, int64_t *at,
+                                int64_t *first, int64_t *group, int64_t *count, int64_t *out) {
     int64_t n = s->a.n, m = 0;
     for (int64_t k = 0; k < n; k++) at[k] = k;
     if (!hone_order_sort(at, n, compare_slices, s)) return hone_call_no_memory(c);
@@ -152,8 +158,8 @@ static hone_status give_numbers(const hone_host_call *c, int k, const int64_t *f
     return HONE_OK;
 }
 
-static hone_status give_unique(const hone_host_call *c, const hone_value *x, const slices *s, int axis, int rank, bool sorted,
-                               int64_t *room) {
+static hone_status give_unique(const hone_host_call *c, const hone_value *x, const slices *s, int axis,
+                               int rank, bool sorted, int64_t *room) {
     int64_t n = s->a.n, m = 0, dims[HONE_MAX_RANK];
     int64_t *first = room + n, *group = room + 2 * n, *count = room + 3 * n;
     HONE_TRY(group_slices(c, s, sorted, room, first, group, count, &m));
@@ -166,7 +172,8 @@ static hone_status give_unique(const hone_host_call *c, const hone_value *x, con
         size_t row = (size_t)s->a.inner * hone_call_bytes(x->dtype);
         for (int64_t o = 0; o < s->a.outer && row && m; o++)
             for (int64_t k = 0; k < m; k++)
-                memcpy((char *)y->data + (size_t)(o * m + k) * row, (const char *)x->data + (size_t)(o * n + first[k]) * row, row);
+                memcpy((char *)y->data + (size_t)(o * m + k) * row,
+                       (const char *)x->data + (size_t)(o * n + first[k]) * row, row);
     }
     HONE_TRY(give_numbers(c, 1, first, m));
     HONE_TRY(give_numbers(c, 2, group, n));
@@ -201,7 +208,7 @@ hone_status hone_host_unique(const hone_host_call *c) {
     return status;
 }
 
-/* ---- TopK ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- TopK ---------------------------------------------------------------------------------------------- */
 /* Wanted first: the larger key, then the smaller place. For the smallest, keys are turned round before. */
 typedef struct {
     uint64_t key;
@@ -242,12 +249,15 @@ hone_status hone_host_topk(const hone_host_call *c) {
     int64_t k;
     HONE_TRY(hone_call_tensor(c, 0, &x));
     if (hone_order_width(x->dtype) != 1)
-        return hone_call_fail(c, HONE_BAD_INPUT, "x is of type %s, which has no order", hone_dtypes[x->dtype].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "x is of type %s, which has no order",
+                              hone_dtypes[x->dtype].name);
     if (!hone_call_in(c, 1)) return hone_call_fail(c, HONE_BAD_INPUT, "input 1 (k) is missing");
     HONE_TRY(hone_call_i64(c, 1, 0, &k));
     HONE_TRY(hone_call_axis(c, hone_call_int(c, "axis", -1), x->rank, &axis));
     hone_around a = hone_call_around(x->dim, x->rank, axis);
-    if (k < 0 || k > a.n) return hone_call_fail(c, HONE_BAD_INPUT, "k is %lld; axis %d has size %lld", (long long)k, axis, (long long)a.n);
+    if (k < 0 || k > a.n)
+        return hone_call_fail(c, HONE_BAD_INPUT, "k is %lld; axis %d has size %lld", (long long)k, axis,
+                              (long long)a.n);
     int64_t dims[HONE_MAX_RANK];
     memcpy(dims, x->dim, sizeof dims);
     dims[axis] = k;
@@ -255,7 +265,8 @@ hone_status hone_host_topk(const hone_host_call *c) {
     if (hone_call_wants(c, 0)) HONE_TRY(hone_host_out(c, 0, x->dtype, dims, x->rank, &values));
     if (hone_call_wants(c, 1)) HONE_TRY(hone_host_out(c, 1, HONE_DTYPE_I64, dims, x->rank, &places));
     size_t bytes = hone_call_bytes(x->dtype), keys, room;
-    if (!hone_mul_size((size_t)a.n, sizeof(uint64_t) + bytes, &keys) || !hone_mul_size((size_t)k, sizeof(candidate), &room))
+    if (!hone_mul_size((size_t)a.n, sizeof(uint64_t) + bytes, &keys) ||
+        !hone_mul_size((size_t)k, sizeof(candidate), &room))
         return hone_call_no_memory(c);
     uint64_t *key = hone_alloc_raw(keys);
     candidate *heap = hone_alloc_raw(room);
@@ -265,14 +276,17 @@ hone_status hone_host_topk(const hone_host_call *c) {
     for (int64_t o = 0; o < a.outer && !s && k; o++)
         for (int64_t i = 0; i < a.inner; i++) {
             const char *from = (const char *)x->data + (size_t)(o * a.n * a.inner + i) * bytes;
-            for (int64_t j = 0; j < a.n && a.inner > 1; j++) memcpy(row + (size_t)j * bytes, from + (size_t)(j * a.inner) * bytes, bytes);
+            for (int64_t j = 0; j < a.n && a.inner > 1; j++)
+                memcpy(row + (size_t)j * bytes, from + (size_t)(j * a.inner) * bytes, bytes);
             const char *dense = a.inner > 1 ? row : from;
             hone_order_keys(x->dtype, key, dense, a.n);
             for (int64_t j = 0; j < a.n && !largest; j++) key[j] = ~key[j];
             best(heap, k, key, a.n);
             for (int64_t j = 0; j < k; j++) {
                 int64_t to = (o * k + j) * a.inner + i;
-                if (values) memcpy((char *)values->data + (size_t)to * bytes, dense + (size_t)heap[j].at * bytes, bytes);
+                if (values)
+                    memcpy((char *)values->data + (size_t)to * bytes, dense + (size_t)heap[j].at * bytes,
+                           bytes);
                 if (places) ((int64_t *)places->data)[to] = heap[j].at;
             }
         }

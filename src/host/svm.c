@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   svm: ai.onnx.ml's SVMRegressor and SVMClassifier: kernels against support vectors, votes of pairs of classes, probabilities of pairs
-   coupled as libsvm does (Wu, Lin, Weng 2004, second method). */
+   svm: ai.onnx.ml's SVMRegressor and SVMClassifier: kernels against support vectors, votes of pairs of
+   classes, probabilities of pairs coupled as libsvm does (Wu, Lin, Weng 2004, second method). */
 #include <math.h>
 
 #include "host/score.h"
@@ -35,9 +35,11 @@ static hone_status open_machine(const hone_host_call *c, int64_t vectors, machin
     HONE_TRY(hone_score_attr(c, &m->kind));
     size_t need;
     m->vectors = vectors;
-    if (vectors < 0 || !hone_mul_size((size_t)vectors, (size_t)m->columns, &need) || (vectors && need != (size_t)m->support.n))
-        return hone_call_fail(c, HONE_BAD_INPUT, "%d numbers of support vectors do not fit %lld vectors of %lld features", m->support.n,
-                              (long long)vectors, (long long)m->columns);
+    if (vectors < 0 || !hone_mul_size((size_t)vectors, (size_t)m->columns, &need) ||
+        (vectors && need != (size_t)m->support.n))
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "%d numbers of support vectors do not fit %lld vectors of %lld features",
+                              m->support.n, (long long)vectors, (long long)m->columns);
     if (!m->rho.n) return hone_call_fail(c, HONE_BAD_INPUT, "attribute rho is missing");
     return HONE_OK;
 }
@@ -59,7 +61,8 @@ hone_status hone_host_svm_regressor(const hone_host_call *c) {
     for (int64_t r = 0; r < m.rows; r++) {
         load_row(&m, r, row);
         double s = m.rho.f[0];
-        for (int64_t k = 0; k < m.vectors; k++) s += m.coefficients.f[k] * kernel(&m, m.kernel, row, m.support.f + k * m.columns);
+        for (int64_t k = 0; k < m.vectors; k++)
+            s += m.coefficients.f[k] * kernel(&m, m.kernel, row, m.support.f + k * m.columns);
         if (!m.vectors) s += kernel(&m, LINEAR, row, m.coefficients.f);
         if (one_class) s = s > 0 ? 1 : -1;
         else hone_score_apply(m.kind, &s, 1);
@@ -112,15 +115,18 @@ typedef struct {
 /* Scores of all pairs of classes, and how many each class wins. */
 static void duel(const classifier *v) {
     const machine *m = &v->m;
-    for (int64_t k = 0; k < m->vectors; k++) v->k[k] = kernel(m, m->kernel, v->row, m->support.f + k * m->columns);
+    for (int64_t k = 0; k < m->vectors; k++)
+        v->k[k] = kernel(m, m->kernel, v->row, m->support.f + k * m->columns);
     for (int64_t i = 0; i < v->classes; i++) v->votes[i] = 0;
     int64_t pair = 0, from_i = 0;
     for (int64_t i = 0; i < v->classes; from_i += v->counts.i[i++]) {
         int64_t from_j = from_i + v->counts.i[i];
         for (int64_t j = i + 1; j < v->classes; from_j += v->counts.i[j++], pair++) {
             double s = m->rho.f[pair];
-            for (int64_t k = 0; k < v->counts.i[i]; k++) s += m->coefficients.f[(j - 1) * m->vectors + from_i + k] * v->k[from_i + k];
-            for (int64_t k = 0; k < v->counts.i[j]; k++) s += m->coefficients.f[i * m->vectors + from_j + k] * v->k[from_j + k];
+            for (int64_t k = 0; k < v->counts.i[i]; k++)
+                s += m->coefficients.f[(j - 1) * m->vectors + from_i + k] * v->k[from_i + k];
+            for (int64_t k = 0; k < v->counts.i[j]; k++)
+                s += m->coefficients.f[i * m->vectors + from_j + k] * v->k[from_j + k];
             v->score[pair] = s;
             v->votes[s > 0 ? i : j]++;
         }
@@ -150,13 +156,17 @@ static hone_status check_classifier(const hone_host_call *c, classifier *v) {
     int64_t n = v->classes, need = m->vectors ? (n - 1) * m->vectors : n * m->columns;
     v->pairs = n * (n - 1) / 2;
     if (m->coefficients.n != need)
-        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d coefficients; %lld are needed", m->coefficients.n, (long long)need);
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d coefficients; %lld are needed",
+                              m->coefficients.n, (long long)need);
     if (m->vectors && v->counts.n != n)
-        return hone_call_fail(c, HONE_BAD_INPUT, "vectors_per_class has %d entries for %lld classes", v->counts.n, (long long)n);
+        return hone_call_fail(c, HONE_BAD_INPUT, "vectors_per_class has %d entries for %lld classes",
+                              v->counts.n, (long long)n);
     if (m->vectors && m->rho.n < v->pairs)
-        return hone_call_fail(c, HONE_BAD_INPUT, "rho has %d entries for %lld pairs of classes", m->rho.n, (long long)v->pairs);
+        return hone_call_fail(c, HONE_BAD_INPUT, "rho has %d entries for %lld pairs of classes", m->rho.n,
+                              (long long)v->pairs);
     if (v->a.n && (v->a.n < v->pairs || v->b.n < v->pairs))
-        return hone_call_fail(c, HONE_BAD_INPUT, "prob_a or prob_b has fewer than %lld entries, one a pair of classes",
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "prob_a or prob_b has fewer than %lld entries, one a pair of classes",
                               (long long)v->pairs);
     return HONE_OK;
 }
@@ -167,7 +177,8 @@ static hone_status classify(const hone_host_call *c, classifier *v) {
     int64_t own = !m->vectors || prob ? v->classes : v->pairs, width = own == 1 && v->labels.n == 2 ? 2 : own;
     hone_value *label = NULL, *y = NULL;
     if (hone_call_wants(c, 0)) HONE_TRY(hone_labels_out(c, &v->labels, m->rows, &label));
-    if (hone_call_wants(c, 1)) HONE_TRY(hone_host_out(c, 1, HONE_DTYPE_F32, (int64_t[]){m->rows, width}, 2, &y));
+    if (hone_call_wants(c, 1))
+        HONE_TRY(hone_host_out(c, 1, HONE_DTYPE_F32, (int64_t[]){m->rows, width}, 2, &y));
     bool positive = true;
     for (int k = 0; k < m->coefficients.n; k++) positive = positive && m->coefficients.f[k] >= 0;
     for (int64_t r = 0; r < m->rows; r++) {
@@ -179,7 +190,8 @@ static hone_status classify(const hone_host_call *c, classifier *v) {
             best = largest(v->votes, v->classes);
             if (prob) probabilities(v), score = v->p;
         } else {
-            for (int64_t k = 0; k < v->classes; k++) score[k] = m->rho.f[0] + kernel(m, LINEAR, v->row, m->coefficients.f + k * m->columns);
+            for (int64_t k = 0; k < v->classes; k++)
+                score[k] = m->rho.f[0] + kernel(m, LINEAR, v->row, m->coefficients.f + k * m->columns);
             best = largest(score, v->classes);
         }
         if (m->vectors && v->classes == 2 && !prob && positive && v->votes[best] >= 0.5) best = 1;
@@ -199,14 +211,18 @@ hone_status hone_host_svm_classifier(const hone_host_call *c) {
     HONE_TRY(hone_call_list(c, "prob_b", HONE_ATTR_FLOATS, &v.b));
     int64_t vectors = 0;
     for (int k = 0; k < v.counts.n; k++)
-        if (v.counts.i[k] < 0 || __builtin_add_overflow(vectors, v.counts.i[k], &vectors) || vectors > INT32_MAX)
-            return hone_call_fail(c, HONE_BAD_INPUT, "vectors_per_class[%d] is %lld", k, (long long)v.counts.i[k]);
+        if (v.counts.i[k] < 0 || __builtin_add_overflow(vectors, v.counts.i[k], &vectors) ||
+            vectors > INT32_MAX)
+            return hone_call_fail(c, HONE_BAD_INPUT, "vectors_per_class[%d] is %lld", k,
+                                  (long long)v.counts.i[k]);
     v.classes = v.labels.n ? v.labels.n : v.counts.n ? v.counts.n : 1;
     HONE_TRY(open_machine(c, vectors, &v.m));
-    if (v.classes > 30000) return hone_call_fail(c, HONE_NOT_SUPPORTED, "%lld classes are too many", (long long)v.classes);
+    if (v.classes > 30000)
+        return hone_call_fail(c, HONE_NOT_SUPPORTED, "%lld classes are too many", (long long)v.classes);
     HONE_TRY(check_classifier(c, &v));
     size_t n = (size_t)v.classes, square = v.a.n ? n * n : 0, pairs = (size_t)v.pairs + n + 2;
-    double *room = hone_alloc(sizeof *room * ((size_t)v.m.columns + (size_t)vectors + n + pairs + 2 * square + 2 * n + 2));
+    double *room = hone_alloc(sizeof *room *
+                              ((size_t)v.m.columns + (size_t)vectors + n + pairs + 2 * square + 2 * n + 2));
     if (!room) return hone_call_no_memory(c);
     v.row = room;
     v.k = v.row + v.m.columns;

@@ -29,7 +29,8 @@ bool hone_host_spreads(hone_host_fn *f) {
     return false;
 }
 
-hone_status hone_host_out(const hone_host_call *c, int k, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
+hone_status hone_host_out(const hone_host_call *c, int k, hone_dtype t, const int64_t *dims, int rank,
+                          hone_value **out) {
     hone_value *v = c->out[k];
     if (v && v->tag == HONE_TAG_TENSOR && v->dtype == t && v->rank == rank &&
         (!rank || !memcmp(v->dim, dims, sizeof *dims * (size_t)rank))) {
@@ -37,7 +38,8 @@ hone_status hone_host_out(const hone_host_call *c, int k, hone_dtype t, const in
         return HONE_OK;
     }
     if (rank < 0 || rank > HONE_MAX_RANK)
-        return hone_call_fail(c, HONE_BAD_INPUT, "output %d would have rank %d; at most %d is possible", k, rank, HONE_MAX_RANK);
+        return hone_call_fail(c, HONE_BAD_INPUT, "output %d would have rank %d; at most %d is possible", k,
+                              rank, HONE_MAX_RANK);
     hone_value *fresh;
     hone_status s = hone_value_tensor(t, dims, rank, &fresh);
     if (s) return hone_fail_at(s, "node '%s', output %d: ", c->node->name ? c->node->name : "", k);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tokenizer: com.microsoft's Tokenizer, as text vectorizers of classic models use it: what a regular expression finds, what lies between
-   separators, or single characters. Rows of tokens are as long as the longest; the rest is padding. */
+   tokenizer: com.microsoft's Tokenizer, as text vectorizers of classic models use it: what a regular
+   expression finds, what lies between separators, or single characters. Rows of tokens are as long as the
+   longest; the rest is padding. */
 #include "host/call.h"
 #include "host/regex.h"
 #include "host/utf8.h"
@@ -92,31 +93,39 @@ static hone_status open_tokenizer(const hone_host_call *c, tokenizer *t) {
     const hone_attr *expression = hone_call_attr(c, "tokenexp");
     HONE_TRY(hone_call_list(c, "separators", HONE_ATTR_STRINGS, &separators));
     t->least = hone_call_int(c, "mincharnum", 1);
-    if (t->least < 1) return hone_call_fail(c, HONE_BAD_INPUT, "mincharnum is %lld; it must be 1 or more", (long long)t->least);
+    if (t->least < 1)
+        return hone_call_fail(c, HONE_BAD_INPUT, "mincharnum is %lld; it must be 1 or more",
+                              (long long)t->least);
     t->finds = !separators.n;
     if (t->finds && (!expression || expression->kind != HONE_ATTR_STRING || !expression->s->bytes))
-        return hone_call_fail(c, HONE_BAD_INPUT, "one of the attributes separators and tokenexp must be given");
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "one of the attributes separators and tokenexp must be given");
     const hone_string *pattern = t->finds ? expression->s : separators.s;
     int n = t->finds ? 1 : separators.n;
     if (n == 1 && (t->finds ? pattern->bytes == 1 && pattern->text[0] == '.' : !pattern->bytes)) {
-        if (t->least > 1) return hone_call_fail(c, HONE_BAD_INPUT, "mincharnum is %lld, and a token one character", (long long)t->least);
+        if (t->least > 1)
+            return hone_call_fail(c, HONE_BAD_INPUT, "mincharnum is %lld, and a token one character",
+                                  (long long)t->least);
         return HONE_OK;
     }
     if (!(t->regex = hone_alloc(sizeof *t->regex * (size_t)n))) return hone_call_no_memory(c);
     for (; t->n_regex < n; t->n_regex++) {
-        hone_status s = hone_regex_create(pattern[t->n_regex].text, (size_t)pattern[t->n_regex].bytes, t->regex + t->n_regex);
+        hone_status s = hone_regex_create(pattern[t->n_regex].text, (size_t)pattern[t->n_regex].bytes,
+                                          t->regex + t->n_regex);
         if (s) return hone_fail_at(s, "node '%s' (Tokenizer): ", c->node->name ? c->node->name : "");
     }
     return HONE_OK;
 }
 
 /* Rows of `widest` places: a mark, the tokens, a mark, padding. */
-static hone_status fill(const hone_host_call *c, const tokenizer *t, const int64_t *count, int64_t widest, bool mark, hone_value *y) {
+static hone_status fill(const hone_host_call *c, const tokenizer *t, const int64_t *count, int64_t widest,
+                        bool mark, hone_value *y) {
     const hone_attr *padding = hone_call_attr(c, "pad_value");
     const hone_string *pad = padding && padding->kind == HONE_ATTR_STRING ? padding->s : &hone_string_empty;
     const hone_string *begin = NULL, *end = NULL, **to = y->data;
     if (!(pad = hone_strings_add(c->strings, pad->text, pad->bytes))) return hone_call_no_memory(c);
-    if (mark && (!(begin = hone_strings_add(c->strings, "\2", 1)) || !(end = hone_strings_add(c->strings, "\3", 1))))
+    if (mark &&
+        (!(begin = hone_strings_add(c->strings, "\2", 1)) || !(end = hone_strings_add(c->strings, "\3", 1))))
         return hone_call_no_memory(c);
     const slice *s = t->token.at;
     for (int64_t r = 0, rows = hone_value_count(y) / widest; r < rows; r++, to += widest) {
@@ -134,7 +143,8 @@ hone_status hone_host_tokenizer(const hone_host_call *c) {
     const hone_value *x;
     hone_value *y;
     HONE_TRY(hone_call_typed(c, 0, HONE_DTYPE_STRING, &x));
-    if (x->rank == HONE_MAX_RANK) return hone_call_fail(c, HONE_BAD_INPUT, "x has rank %d: no room for one more axis", x->rank);
+    if (x->rank == HONE_MAX_RANK)
+        return hone_call_fail(c, HONE_BAD_INPUT, "x has rank %d: no room for one more axis", x->rank);
     const bool mark = hone_call_int(c, "mark", 0) != 0;
     const int64_t n = hone_value_count(x);
     int64_t widest = 0, dims[HONE_MAX_RANK];
@@ -145,7 +155,8 @@ hone_status hone_host_tokenizer(const hone_host_call *c) {
         const hone_string *text = hone_value_string(x, k);
         slice all = {text->bytes ? text->text : "", text->bytes};
         int before = t.token.n;
-        if (!(!t.n_regex ? each_character : t.finds ? find_tokens : split_all)(&t, all)) s = hone_call_no_memory(c);
+        if (!(!t.n_regex ? each_character : t.finds ? find_tokens : split_all)(&t, all))
+            s = hone_call_no_memory(c);
         count[k] = t.token.n - before;
         if (count[k] > widest) widest = count[k];
     }

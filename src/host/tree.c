@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tree: asking an ensemble, and the ops TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier. What the attributes say is read and
-   checked by a node's first run, and kept. */
+   tree: asking an ensemble, and the ops TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier. What
+   the attributes say is read and checked by a node's first run, and kept. */
 #include "host/tree.h"
 
 #include <math.h>
@@ -23,8 +23,10 @@ hone_status hone_forest_check(const hone_host_call *c, hone_forest *f) {
     for (int k = 0; k < f->root.n && !s; k++) {
         int64_t r = f->root.at[k];
         if (r < 0 || r >= f->node.n)
-            s = hone_call_fail(c, HONE_BAD_INPUT, "the root of tree %d is node %lld; there are %d nodes", k, (long long)r, f->node.n);
-        else if (reached[r]++) s = hone_call_fail(c, HONE_BAD_INPUT, "node %lld is the root of two trees", (long long)r);
+            s = hone_call_fail(c, HONE_BAD_INPUT, "the root of tree %d is node %lld; there are %d nodes", k,
+                               (long long)r, f->node.n);
+        else if (reached[r]++)
+            s = hone_call_fail(c, HONE_BAD_INPUT, "node %lld is the root of two trees", (long long)r);
     }
     for (int k = 0; k < f->node.n && !s; k++) {
         const hone_tree_node *n = f->node.at + k;
@@ -35,15 +37,16 @@ hone_status hone_forest_check(const hone_host_call *c, hone_forest *f) {
         for (int way = 0; way < 2 && !s; way++) {
             int64_t to = way ? n->no : n->yes;
             if (to < 0 || to >= f->node.n)
-                s = hone_call_fail(c, HONE_BAD_INPUT, "node %d leads to node %lld; there are %d", k, (long long)to, f->node.n);
+                s = hone_call_fail(c, HONE_BAD_INPUT, "node %d leads to node %lld; there are %d", k,
+                                   (long long)to, f->node.n);
             else if (f->node.at[to].mode != HONE_TREE_LEAF && reached[to]++)
                 s = hone_call_fail(c, HONE_BAD_INPUT, "node %lld is reached from two places", (long long)to);
         }
     }
     for (int k = 0; k < f->weight.n && !s; k++)
         if (f->weight.at[k].target < 0 || f->weight.at[k].target >= f->targets)
-            s = hone_call_fail(c, HONE_BAD_INPUT, "weight %d goes to target %lld; there are %lld", k, (long long)f->weight.at[k].target,
-                               (long long)f->targets);
+            s = hone_call_fail(c, HONE_BAD_INPUT, "weight %d goes to target %lld; there are %lld", k,
+                               (long long)f->weight.at[k].target, (long long)f->targets);
     hone_free(reached);
     return s;
 }
@@ -64,12 +67,15 @@ static bool takes(const hone_forest *f, const hone_tree_node *n, double v) {
     }
 }
 
-void hone_forest_ask(const hone_forest *f, const hone_value *x, int64_t row, int64_t columns, double *score, bool *seen) {
+void hone_forest_ask(const hone_forest *f, const hone_value *x, int64_t row, int64_t columns, double *score,
+                     bool *seen) {
     for (int64_t t = 0; t < f->targets; t++) score[t] = 0, seen[t] = false;
     for (int k = 0; k < f->root.n; k++) {
         const hone_tree_node *n = f->node.at + f->root.at[k];
-        while (n->mode != HONE_TREE_LEAF) n = f->node.at + (takes(f, n, hone_score_number(x, row * columns + n->feature)) ? n->yes : n->no);
-        const int64_t end = f->targets == 1 && n->no > n->yes ? n->yes + 1 : n->no; /* converters repeat a lone target's weight */
+        while (n->mode != HONE_TREE_LEAF)
+            n = f->node.at + (takes(f, n, hone_score_number(x, row * columns + n->feature)) ? n->yes : n->no);
+        /* converters repeat a lone target's weight */
+        const int64_t end = f->targets == 1 && n->no > n->yes ? n->yes + 1 : n->no;
         for (int64_t w = n->yes; w < end; w++) {
             hone_tree_weight v = f->weight.at[w];
             double *to = score + v.target;
@@ -81,8 +87,9 @@ void hone_forest_ask(const hone_forest *f, const hone_value *x, int64_t row, int
     for (int64_t t = 0; t < f->targets && f->how == 0 && f->root.n; t++) score[t] /= f->root.n;
 }
 
-/* What every row's scores start from. Models often have fewer than they have targets; then what ONNX Runtime does: of two classes one alone
-   is for both, of more classes the first have theirs, and a regressor's are left out. */
+/* What every row's scores start from. Models often have fewer than they have targets; then what ONNX Runtime
+   does: of two classes one alone is for both, of more classes the first have theirs, and a regressor's are
+   left out. */
 static hone_status base_values(const hone_host_call *c, int64_t targets, bool classes, double *out) {
     const hone_attr *tensor = hone_call_attr(c, "base_values_as_tensor");
     const hone_value *v = tensor && tensor->kind == HONE_ATTR_TENSOR ? tensor->tensor[0] : NULL;
@@ -92,14 +99,15 @@ static hone_status base_values(const hone_host_call *c, int64_t targets, bool cl
     if (v && hone_dtypes[v->dtype].kind != HONE_KIND_FLOAT)
         return hone_call_fail(c, HONE_BAD_INPUT, "base_values_as_tensor must hold floats");
     if (n > targets)
-        return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld base values for %lld targets", (long long)n, (long long)targets);
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld base values for %lld targets", (long long)n,
+                              (long long)targets);
     bool all = n == 1 && classes && targets <= 2;
     for (int64_t k = 0; k < targets && (all || classes || n == targets); k++)
         out[k] = k >= n && !all ? 0 : v ? hone_value_f64(v, all ? 0 : k) : a.f[all ? 0 : k];
     return HONE_OK;
 }
 
-/* ---- an ensemble, kept ---------------------------------------------------------------------------------------------------------------- */
+/* ---- an ensemble, kept --------------------------------------------------------------------------------- */
 typedef struct {
     hone_host_kept kept;
     hone_forest forest;
@@ -123,15 +131,17 @@ static void destroy(hone_host_kept *k) {
 
 static hone_status targets_of(const hone_host_call *c, hone_forest *f) {
     f->targets = hone_call_int(c, "n_targets", 1);
-    return f->targets >= 1 && f->targets <= INT32_MAX ? HONE_OK
-                                                      : hone_call_fail(c, HONE_BAD_INPUT, "n_targets is %lld", (long long)f->targets);
+    return f->targets >= 1 && f->targets <= INT32_MAX
+               ? HONE_OK
+               : hone_call_fail(c, HONE_BAD_INPUT, "n_targets is %lld", (long long)f->targets);
 }
 static hone_status read_v5(const hone_host_call *c, ensemble *e) {
     int64_t kind = hone_call_int(c, "post_transform", 0);
     e->forest.how = (int)hone_call_int(c, "aggregate_function", 1);
     e->kind = (hone_score_kind)kind;
     if (e->forest.how < 0 || e->forest.how > 3 || kind < 0 || kind > 4)
-        return hone_call_fail(c, HONE_BAD_INPUT, "aggregate_function %d or post_transform %lld is none there is", e->forest.how,
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "aggregate_function %d or post_transform %lld is none there is", e->forest.how,
                               (long long)kind);
     HONE_TRY(targets_of(c, &e->forest));
     return hone_forest_from_v5(c, &e->forest);
@@ -149,13 +159,15 @@ static hone_status read_classifier(const hone_host_call *c, ensemble *e) {
     e->forest.how = 1;
     HONE_TRY(hone_score_attr(c, &e->kind));
     HONE_TRY(hone_labels_find(c, "classlabels_int64s", "classlabels_strings", &e->labels));
-    if (!e->labels.n) return hone_call_fail(c, HONE_BAD_INPUT, "neither classlabels_int64s nor classlabels_strings is given");
+    if (!e->labels.n)
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "neither classlabels_int64s nor classlabels_strings is given");
     e->forest.targets = e->labels.n;
     return hone_forest_from_v3(c, "class_", &e->forest);
 }
 
-/* Where all weights go to one class of at most two, its score s stands for both: 1 - s and s, or -s and s where a transform follows or a
-   weight is below 0. */
+/* Where all weights go to one class of at most two, its score s stands for both: 1 - s and s, or -s and s
+   where a transform follows or a weight is below 0. */
 static void find_classes(ensemble *e) {
     const hone_forest *f = &e->forest;
     e->width = f->targets;
@@ -170,7 +182,8 @@ static void find_classes(ensemble *e) {
     if (e->binary) e->width = 2;
 }
 
-static hone_status find_ensemble(const hone_host_call *c, hone_status (*read)(const hone_host_call *, ensemble *), bool wide,
+static hone_status find_ensemble(const hone_host_call *c,
+                                 hone_status (*read)(const hone_host_call *, ensemble *), bool wide,
                                  ensemble **out) {
     if ((*out = (ensemble *)hone_call_kept(c))) return HONE_OK;
     ensemble *e = hone_alloc(sizeof *e);
@@ -179,7 +192,8 @@ static hone_status find_ensemble(const hone_host_call *c, hone_status (*read)(co
     hone_status s = read(c, e);
     if (!s) s = hone_forest_check(c, &e->forest);
     if (!s) find_classes(e);
-    if (!s && !(e->base = hone_alloc(sizeof *e->base * (size_t)e->forest.targets))) s = hone_call_no_memory(c);
+    if (!s && !(e->base = hone_alloc(sizeof *e->base * (size_t)e->forest.targets)))
+        s = hone_call_no_memory(c);
     if (!s) s = base_values(c, e->forest.targets, e->labels.n > 0, e->base);
     if (!s) s = hone_walk_create(c, &e->forest, wide, &e->walk);
     if (s) destroy(&e->kept);
@@ -187,7 +201,7 @@ static hone_status find_ensemble(const hone_host_call *c, hone_status (*read)(co
     return s;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------------- */
 typedef struct {
     const ensemble *e;
     const hone_value *x;
@@ -202,14 +216,17 @@ static bool ask_rows(const asking *a, int64_t from, int64_t n, double *score) {
     const hone_forest *f = &a->e->forest;
     const hone_walk *w = &a->e->walk;
     const bool wide = a->x->dtype != HONE_DTYPE_F32, walks = w->nodes && wide == a->e->wide;
-    const size_t count = (size_t)(n * (wide && walks ? a->columns : 0)) * sizeof(double) + (walks ? 0 : (size_t)f->targets);
+    const size_t count =
+        (size_t)(n * (wide && walks ? a->columns : 0)) * sizeof(double) + (walks ? 0 : (size_t)f->targets);
     void *room = count ? hone_alloc(count) : NULL;
     if (count && !room) return false;
     if (!walks)
-        for (int64_t r = 0; r < n; r++) hone_forest_ask(f, a->x, from + r, a->columns, score + r * f->targets, room);
+        for (int64_t r = 0; r < n; r++)
+            hone_forest_ask(f, a->x, from + r, a->columns, score + r * f->targets, room);
     else if (!wide) hone_walk_rows(w, (const float *)a->x->data + from * a->columns, a->columns, n, score);
     else {
-        for (int64_t k = 0; k < n * a->columns; k++) ((double *)room)[k] = hone_score_number(a->x, from * a->columns + k);
+        for (int64_t k = 0; k < n * a->columns; k++)
+            ((double *)room)[k] = hone_score_number(a->x, from * a->columns + k);
         hone_walk_rows(w, room, a->columns, n, score);
     }
     if (walks && f->how == 0 && f->root.n)
@@ -246,13 +263,15 @@ static void put_row(const asking *a, int64_t r, double *row) { /* row: targets, 
         for (int64_t k = 0; k < e->width; k++) ((float *)a->y->data)[r * e->width + k] = (float)row[k];
     else
         for (int64_t k = 0; k < e->width; k++)
-            hone_dtype_store(a->y->dtype, (char *)a->y->data + (size_t)(r * e->width + k) * hone_call_bytes(a->y->dtype), HONE_F64,
-                             (hone_scalar){.f64 = row[k]}, false);
+            hone_dtype_store(a->y->dtype,
+                             (char *)a->y->data + (size_t)(r * e->width + k) * hone_call_bytes(a->y->dtype),
+                             HONE_F64, (hone_scalar){.f64 = row[k]}, false);
 }
 
 static void piece(void *arg, int64_t number) {
     asking *a = arg;
-    const int64_t targets = a->e->forest.targets, from = number * a->block, n = a->rows - from < a->block ? a->rows - from : a->block;
+    const int64_t targets = a->e->forest.targets, from = number * a->block,
+                  n = a->rows - from < a->block ? a->rows - from : a->block;
     double few[64], *score = few, *line;
     const size_t need = (size_t)((n + 1) * targets + 2);
     if (need <= 64) memset(few, 0, sizeof few);
@@ -299,16 +318,19 @@ static hone_status run(const hone_host_call *c, hone_status (*read)(const hone_h
     int scores = e->labels.n ? 1 : 0;
     int64_t dims[] = {a.rows, e->width}, room;
     if (e->forest.features > a.columns)
-        s = hone_call_fail(c, HONE_BAD_INPUT, "the trees ask for feature %lld, x has %lld", (long long)e->forest.features - 1,
-                           (long long)a.columns);
+        s = hone_call_fail(c, HONE_BAD_INPUT, "the trees ask for feature %lld, x has %lld",
+                           (long long)e->forest.features - 1, (long long)a.columns);
     if (!s && e->labels.n && hone_call_wants(c, 0)) s = hone_labels_out(c, &e->labels, a.rows, &a.labels);
-    if (!s && hone_call_wants(c, scores)) s = hone_host_out(c, scores, e->out ? e->out : a.x->dtype, dims, 2, &a.y);
+    if (!s && hone_call_wants(c, scores))
+        s = hone_host_out(c, scores, e->out ? e->out : a.x->dtype, dims, 2, &a.y);
     if (!s) s = find_words(c, &a);
     a.block = hone_share_of(a.rows, ROWS_LEAST, ROWS_MOST, c->threads > 1 ? c->threads : 1);
-    if (!s && __builtin_mul_overflow(a.block + 1, e->forest.targets + a.columns + 2, &room)) s = hone_call_no_memory(c);
+    if (!s && __builtin_mul_overflow(a.block + 1, e->forest.targets + a.columns + 2, &room))
+        s = hone_call_no_memory(c);
     if (!s) {
         const int64_t n = (a.rows + a.block - 1) / a.block;
-        if (a.rows > STEPS_ALONE || a.rows * (e->walk.nodes ? e->walk.steps : 16 * (int64_t)e->forest.root.n) > STEPS_ALONE)
+        if (a.rows > STEPS_ALONE ||
+            a.rows * (e->walk.nodes ? e->walk.steps : 16 * (int64_t)e->forest.root.n) > STEPS_ALONE)
             hone_call_spread(c, n, piece, &a);
         else
             for (int64_t k = 0; k < n; k++) piece(&a, k);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tree: an ensemble of decision trees, checked, ready to be asked. The three ops that describe one differ only in how (tree_attr.c). */
+   tree: an ensemble of decision trees, checked, ready to be asked. The three ops that describe one differ
+   only in how (tree_attr.c). */
 #ifndef HONE_HOST_TREE_H
 #define HONE_HOST_TREE_H
 #include "host/score.h"
@@ -35,10 +36,14 @@ typedef struct {
     int how;                   /* 0 average, 1 sum, 2 min, 3 max */
 } hone_forest;
 void hone_forest_free(hone_forest *);
-hone_status hone_forest_check(const hone_host_call *, hone_forest *) HONE_CHECKED; /* every number in range; no way round in circles */
-void hone_forest_ask(const hone_forest *, const hone_value *x, int64_t row, int64_t columns, double *score, bool *seen); /* targets each */
+/* every number in range; no way round in circles */
+hone_status hone_forest_check(const hone_host_call *, hone_forest *) HONE_CHECKED;
+/* targets each */
+void hone_forest_ask(const hone_forest *, const hone_value *x, int64_t row, int64_t columns, double *score,
+                     bool *seen);
 
-/* From attributes: TreeEnsemble's, and those of TreeEnsembleRegressor ("target_") and TreeEnsembleClassifier ("class_"). */
+/* From attributes: TreeEnsemble's, and those of TreeEnsembleRegressor ("target_") and TreeEnsembleClassifier
+   ("class_"). */
 hone_status hone_forest_from_v5(const hone_host_call *, hone_forest *) HONE_CHECKED;
 hone_status hone_forest_from_v3(const hone_host_call *, const char *prefix, hone_forest *) HONE_CHECKED;
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tree_attr: ensembles from attributes: parallel lists, one entry a node. Names of nodes become places, leaves nodes of their own. */
+   tree_attr: ensembles from attributes: parallel lists, one entry a node. Names of nodes become places,
+   leaves nodes of their own. */
 #include <math.h>
 #include <stdio.h>
 
@@ -32,16 +33,18 @@ static hone_status find_numbers(const hone_host_call *c, const char *name, bool 
 static double number(const numbers *l, int64_t k) { return l->v ? hone_score_number(l->v, k) : l->a.f[k]; }
 
 static hone_status wrong_length(const hone_host_call *c, const char *name, int64_t n, int64_t want) {
-    return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s has %lld entries; %lld are needed", name, (long long)n, (long long)want);
+    return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s has %lld entries; %lld are needed", name,
+                          (long long)n, (long long)want);
 }
 /* An ints attribute that must have n entries, or may be absent. */
-static hone_status find_ints(const hone_host_call *c, const char *name, int64_t n, bool may_lack, hone_attr *out) {
+static hone_status find_ints(const hone_host_call *c, const char *name, int64_t n, bool may_lack,
+                             hone_attr *out) {
     HONE_TRY(hone_call_list(c, name, HONE_ATTR_INTS, out));
     if (out->n != n && !(may_lack && !out->n)) return wrong_length(c, name, out->n, n);
     return HONE_OK;
 }
 
-/* ---- TreeEnsemble: nodes and leaves apart; leaf k becomes node n + k ----------------------------------------------------------------- */
+/* ---- TreeEnsemble: nodes and leaves apart; leaf k becomes node n + k ----------------------------------- */
 hone_status hone_forest_from_v5(const hone_host_call *c, hone_forest *f) {
     hone_attr features, yes, no, yes_leaf, no_leaf, missing, targets, roots;
     numbers modes, splits, weights, members;
@@ -61,17 +64,18 @@ hone_status hone_forest_from_v5(const hone_host_call *c, hone_forest *f) {
     HONE_TRY(hone_call_list(c, "tree_roots", HONE_ATTR_INTS, &roots));
     for (int k = 0; k < roots.n; k++)
         if (roots.i[k] < 0 || roots.i[k] >= n)
-            return hone_call_fail(c, HONE_BAD_INPUT, "tree_roots[%d] is %lld; there are %lld nodes", k, (long long)roots.i[k],
-                                  (long long)n);
+            return hone_call_fail(c, HONE_BAD_INPUT, "tree_roots[%d] is %lld; there are %lld nodes", k,
+                                  (long long)roots.i[k], (long long)n);
         else if (!hone_push(&f->root, roots.i[k])) return hone_call_no_memory(c);
-    int64_t at = 0; /* sets of members stand one after the other, each ended by NaN, in the order of their nodes */
+    /* sets of members stand one after the other, each ended by NaN, in the order of their nodes */
+    int64_t at = 0;
     for (int64_t k = 0; k < n; k++) {
         double mode = number(&modes, k);
         int64_t way[2] = {yes.i[k], no.i[k]}, leaf[2] = {yes_leaf.i[k], no_leaf.i[k]};
         for (int w = 0; w < 2; w++) {
             if (way[w] < 0 || way[w] >= (leaf[w] ? m : n))
-                return hone_call_fail(c, HONE_BAD_INPUT, "node %lld leads to %s %lld", (long long)k, leaf[w] ? "leaf" : "node",
-                                      (long long)way[w]);
+                return hone_call_fail(c, HONE_BAD_INPUT, "node %lld leads to %s %lld", (long long)k,
+                                      leaf[w] ? "leaf" : "node", (long long)way[w]);
             if (leaf[w]) way[w] += n;
         }
         if (!(mode >= HONE_TREE_LEQ && mode <= HONE_TREE_MEMBER))
@@ -86,7 +90,9 @@ hone_status hone_forest_from_v5(const hone_host_call *c, hone_forest *f) {
             node.set = f->member.n;
             for (; at < members.n && !isnan(number(&members, at)); at++)
                 if (!hone_push(&f->member, number(&members, at))) return hone_call_no_memory(c);
-            if (at++ >= members.n) return hone_call_fail(c, HONE_BAD_INPUT, "membership_values has no set for node %lld", (long long)k);
+            if (at++ >= members.n)
+                return hone_call_fail(c, HONE_BAD_INPUT, "membership_values has no set for node %lld",
+                                      (long long)k);
             node.n_set = f->member.n - node.set;
         }
         if (!hone_push(&f->node, node)) return hone_call_no_memory(c);
@@ -98,7 +104,7 @@ hone_status hone_forest_from_v5(const hone_host_call *c, hone_forest *f) {
     return HONE_OK;
 }
 
-/* ---- TreeEnsembleRegressor, TreeEnsembleClassifier: everything by (tree, node) ------------------------------------------------------- */
+/* ---- TreeEnsembleRegressor, TreeEnsembleClassifier: everything by (tree, node) ------------------------- */
 typedef struct {
     const int64_t *tree, *node;
     int64_t n, *order;
@@ -123,9 +129,11 @@ static bool is_name(const names *l, int64_t at, int64_t tree, int64_t node) {
 }
 
 static int mode_of(const hone_string *s) {
-    static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "", "LEAF"};
+    static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
+                                        "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF"};
     for (int k = 0; k < 8; k++)
-        if (s->bytes && (size_t)s->bytes == strlen(modes[k]) && !memcmp(modes[k], s->text, (size_t)s->bytes)) return k;
+        if (s->bytes && (size_t)s->bytes == strlen(modes[k]) && !memcmp(modes[k], s->text, (size_t)s->bytes))
+            return k;
     return -1;
 }
 
@@ -134,15 +142,18 @@ typedef struct {
     numbers values;
 } node_lists;
 
-static hone_status add_nodes(const hone_host_call *c, const node_lists *l, const names *nodes, const names *leaves, hone_forest *f) {
+static hone_status add_nodes(const hone_host_call *c, const node_lists *l, const names *nodes,
+                             const names *leaves, hone_forest *f) {
     for (int64_t k = 0; k < nodes->n; k++) {
         int mode = mode_of(l->modes.s + k);
         int64_t tree = nodes->tree[k], way[2] = {l->yes.i[k], l->no.i[k]};
         if (mode < 0)
-            return hone_call_fail(c, HONE_BAD_INPUT, "nodes_modes[%lld] is \"%.*s\"", (long long)k, (int)l->modes.s[k].bytes,
-                                  l->modes.s[k].text);
-        hone_tree_node node = {
-            .mode = (uint8_t)mode, .missing = l->missing.n && l->missing.i[k], .feature = l->features.i[k], .split = number(&l->values, k)};
+            return hone_call_fail(c, HONE_BAD_INPUT, "nodes_modes[%lld] is \"%.*s\"", (long long)k,
+                                  (int)l->modes.s[k].bytes, l->modes.s[k].text);
+        hone_tree_node node = {.mode = (uint8_t)mode,
+                               .missing = l->missing.n && l->missing.i[k],
+                               .feature = l->features.i[k],
+                               .split = number(&l->values, k)};
         if (mode == HONE_TREE_LEAF) {
             node.yes = node.no = find_name(leaves, tree, nodes->node[k]);
             while (is_name(leaves, node.no, tree, nodes->node[k])) node.no++;
@@ -151,8 +162,9 @@ static hone_status add_nodes(const hone_host_call *c, const node_lists *l, const
             for (int w = 0; w < 2; w++) {
                 to[w] = find_name(nodes, tree, way[w]);
                 if (!is_name(nodes, to[w], tree, way[w]))
-                    return hone_call_fail(c, HONE_BAD_INPUT, "tree %lld has no node %lld, to which node %lld leads", (long long)tree,
-                                          (long long)way[w], (long long)nodes->node[k]);
+                    return hone_call_fail(c, HONE_BAD_INPUT,
+                                          "tree %lld has no node %lld, to which node %lld leads",
+                                          (long long)tree, (long long)way[w], (long long)nodes->node[k]);
                 to[w] = nodes->order[to[w]];
             }
             node.yes = to[0];
@@ -201,11 +213,14 @@ hone_status hone_forest_from_v3(const hone_host_call *c, const char *prefix, hon
     names nodes = {trees.i, ids.i, n, order}, leaves = {leaf_trees.i, leaf_ids.i, m, order + n};
     for (int64_t k = 0; k < n; k++) nodes.order[k] = k;
     for (int64_t k = 0; k < m; k++) leaves.order[k] = k;
-    hone_status s = hone_order_sort(nodes.order, n, compare_names, &nodes) && hone_order_sort(leaves.order, m, compare_names, &leaves)
+    hone_status s = hone_order_sort(nodes.order, n, compare_names, &nodes) &&
+                            hone_order_sort(leaves.order, m, compare_names, &leaves)
                         ? HONE_OK
                         : hone_call_no_memory(c);
-    for (int64_t k = 0; k < m && !s; k++) /* weights in the order of their leaves, so that a leaf has a run of them */
-        if (!hone_push(&f->weight, ((hone_tree_weight){number(&weights, leaves.order[k]), targets.i[leaves.order[k]]})))
+    /* weights in the order of their leaves, so that a leaf has a run of them */
+    for (int64_t k = 0; k < m && !s; k++)
+        if (!hone_push(&f->weight,
+                       ((hone_tree_weight){number(&weights, leaves.order[k]), targets.i[leaves.order[k]]})))
             s = hone_call_no_memory(c);
     if (!s) s = add_nodes(c, &l, &nodes, &leaves, f);
     if (!s) s = add_roots(c, f);

@@ -54,7 +54,9 @@ static bool exchanged(const hone_tree_node *n) { return n->mode == HONE_TREE_GTE
 /* Any comparison of order as x <= split, its ways exchanged where need be; false: it is none. */
 static bool as_leq(const hone_tree_node *n, bool wide, hone_walk_f64 *out, uint8_t *missing) {
     bool strict = n->mode == HONE_TREE_LT || n->mode == HONE_TREE_GTE;
-    if (n->mode > HONE_TREE_GT || isnan(n->split) || (strict && n->split == -INFINITY) || n->feature > INT32_MAX) return false;
+    if (n->mode > HONE_TREE_GT || isnan(n->split) || (strict && n->split == -INFINITY) ||
+        n->feature > INT32_MAX)
+        return false;
     out->split = strict ? below(n->split, wide) : not_above(n->split, wide);
     out->feature = (int32_t)n->feature;
     *missing = n->missing != exchanged(n); /* NaN takes the other way too */
@@ -79,9 +81,11 @@ typedef struct {
 
 static bool push_place(making *m, int64_t node, int32_t deep) {
     pending p = {node, m->node.n, deep};
-    return hone_push(&m->node, (hone_walk_f64){0}) && hone_push(&m->missing, 1) && hone_push(&m->leaf, -1) && hone_push(&m->stack, p);
+    return hone_push(&m->node, (hone_walk_f64){0}) && hone_push(&m->missing, 1) && hone_push(&m->leaf, -1) &&
+           hone_push(&m->stack, p);
 }
-/* Fills the place of one node and makes places for those it leads to. *good: all so far can be walked. False: no memory. */
+/* Fills the place of one node and makes places for those it leads to. *good: all so far can be walked. False:
+   no memory. */
 static bool fill_place(making *m, pending p, bool *good) {
     const hone_tree_node *n = m->f->node.at + p.node;
     int32_t *depth = m->w->depth + m->w->trees - 1;
@@ -93,7 +97,8 @@ static bool fill_place(making *m, pending p, bool *good) {
     }
     if (!(*good = as_leq(n, m->wide, m->node.at + p.at, m->missing.at + p.at))) return true;
     m->node.at[p.at].first = m->node.n;
-    return push_place(m, exchanged(n) ? n->no : n->yes, p.deep + 1) && push_place(m, exchanged(n) ? n->yes : n->no, p.deep + 1);
+    return push_place(m, exchanged(n) ? n->no : n->yes, p.deep + 1) &&
+           push_place(m, exchanged(n) ? n->yes : n->no, p.deep + 1);
 }
 
 static bool put_weights(making *m) {
@@ -113,9 +118,12 @@ static bool put_weights(making *m) {
             if (pass) w->weight[k] = (int32_t)n;
             if (m->leaf.at[k] < 0) continue;
             const hone_tree_node *leaf = m->f->node.at + m->leaf.at[k];
-            const int64_t end = m->f->targets == 1 && leaf->no > leaf->yes ? leaf->yes + 1 : leaf->no; /* as hone_forest_ask */
+            /* as hone_forest_ask */
+            const int64_t end = m->f->targets == 1 && leaf->no > leaf->yes ? leaf->yes + 1 : leaf->no;
             for (int64_t q = leaf->yes; q < end; q++, n++)
-                if (pass) w->value[n] = m->f->weight.at[q].weight, w->target[n] = (int32_t)m->f->weight.at[q].target;
+                if (pass)
+                    w->value[n] = m->f->weight.at[q].weight,
+                    w->target[n] = (int32_t)m->f->weight.at[q].target;
         }
         if (pass) {
             w->weight[m->node.n] = (int32_t)n;
@@ -134,7 +142,9 @@ static bool put_nodes(making *m) {
     hone_walk *w = m->w;
     const size_t n = (size_t)m->node.n;
     w->nodes = m->node.n;
-    if (m->wide ? !(w->f64 = hone_alloc(sizeof *w->f64 * (n + 1))) : !(w->f32 = hone_alloc(sizeof *w->f32 * (n + 1)))) return false;
+    if (m->wide ? !(w->f64 = hone_alloc(sizeof *w->f64 * (n + 1)))
+                : !(w->f32 = hone_alloc(sizeof *w->f32 * (n + 1))))
+        return false;
     if (!(w->missing = hone_alloc(n + 1))) return false;
     for (size_t k = 0; k < n; k++) {
         const hone_walk_f64 *from = m->node.at + k;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    utf8: code points and simple case, for string ops. Bytes that are no UTF-8 read as U+FFFD, one at a time.
 
-   Case is one code point to one code point (no ß → SS), for the scripts in the table of utf8.c; it never asks the process's locale. */
+   Case is one code point to one code point (no ß → SS), for the scripts in the table of utf8.c; it never asks
+   the process's locale. */
 #ifndef HONE_HOST_UTF8_H
 #define HONE_HOST_UTF8_H
 #include <stddef.h>

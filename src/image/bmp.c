@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bmp: 1, 4, 8, 16, 24 and 32 bits, masks, runs (RLE4, RLE8), rows from either end, headers from OS/2's to version 5. Always RGB out: what
-   a 32-bit file has in its fourth byte is seldom alpha. */
+   bmp: 1, 4, 8, 16, 24 and 32 bits, masks, runs (RLE4, RLE8), rows from either end, headers from OS/2's to
+   version 5. Always RGB out: what a 32-bit file has in its fourth byte is seldom alpha. */
 #include <string.h>
 
 #include "image/image.h"
@@ -17,7 +17,9 @@ typedef struct {
     uint8_t palette[256][3];
 } bmp;
 
-static hone_status damaged(const char *what) { return hone_fail(HONE_BAD_INPUT, "the file is damaged: %s", what); }
+static hone_status damaged(const char *what) {
+    return hone_fail(HONE_BAD_INPUT, "the file is damaged: %s", what);
+}
 
 static hone_status read_header(bmp *b) {
     const uint8_t *h = b->data + 14;
@@ -28,7 +30,8 @@ static hone_status read_header(bmp *b) {
     if (size == 12) { /* OS/2's first: 16-bit sizes, colours of 3 bytes */
         b->width = hone_le16(h + 4), b->height = hone_le16(h + 6), b->depth = hone_le16(h + 10), entry = 3;
     } else {
-        b->width = (int32_t)hone_le32(h + 4), b->height = (int32_t)hone_le32(h + 8), b->depth = hone_le16(h + 14);
+        b->width = (int32_t)hone_le32(h + 4), b->height = (int32_t)hone_le32(h + 8),
+        b->depth = hone_le16(h + 14);
         b->packing = size >= 20 ? hone_le32(h + 16) : PLAIN;
         colours = size >= 36 ? hone_le32(h + 32) : 0;
         b->down = b->height < 0;
@@ -41,7 +44,8 @@ static hone_status read_header(bmp *b) {
     if (b->packing != PLAIN && !runs && !(masks && b->depth >= 16 && b->depth != 24))
         return hone_fail(HONE_NOT_SUPPORTED, "packing %u with %u bits a pixel", b->packing, b->depth);
     size_t behind = 14 + (size_t)size;
-    if (masks) { /* the three words stand behind the old header and inside the newer ones: at the same place */
+    /* the three words stand behind the old header and inside the newer ones: at the same place */
+    if (masks) {
         if (b->bytes < 14 + 40 + 12) return damaged("its masks are cut short");
         for (int c = 0; c < 3; c++) b->mask[c] = hone_le32(h + 40 + 4 * c);
         if (size == 40) behind += 12;
@@ -53,7 +57,8 @@ static hone_status read_header(bmp *b) {
         uint32_t n = 1u << b->depth;
         if (colours && colours < n) n = colours;
         for (uint32_t k = 0; k < n && behind + (size_t)entry * (k + 1) <= b->bytes; k++)
-            for (int c = 0; c < 3; c++) b->palette[k][c] = b->data[behind + (size_t)entry * k + 2 - (size_t)c];
+            for (int c = 0; c < 3; c++)
+                b->palette[k][c] = b->data[behind + (size_t)entry * k + 2 - (size_t)c];
     }
     if (b->pixels > b->bytes) return damaged("its pixels lie outside");
     return hone_pixels_allowed(b->width, b->height);
@@ -66,7 +71,8 @@ static uint8_t *row_of(const bmp *b, hone_pixels *out, int64_t y) {
 static hone_status plain(const bmp *b, hone_pixels *out) {
     size_t row = ((size_t)b->width * b->depth + 31) / 32 * 4, have = b->bytes - b->pixels;
     size_t last = ((size_t)b->width * b->depth + 7) / 8; /* some leave out what fills up the last row */
-    if (have < row * (size_t)(b->height - 1) + last) return hone_fail(HONE_BAD_INPUT, "the file is cut short: too few bytes for its size");
+    if (have < row * (size_t)(b->height - 1) + last)
+        return hone_fail(HONE_BAD_INPUT, "the file is cut short: too few bytes for its size");
     HONE_TRY(hone_pixels_create(b->width, b->height, 3, out));
     int shift[3] = {0};
     uint32_t most[3] = {0};
@@ -81,12 +87,14 @@ static hone_status plain(const bmp *b, hone_pixels *out) {
         for (int64_t x = 0; x < b->width; x++, to += 3) {
             if (b->depth <= 8) {
                 size_t bit = (size_t)x * b->depth;
-                memcpy(to, b->palette[from[bit / 8] >> (8 - b->depth - (bit & 7)) & ((1u << b->depth) - 1)], 3);
+                memcpy(to, b->palette[from[bit / 8] >> (8 - b->depth - (bit & 7)) & ((1u << b->depth) - 1)],
+                       3);
             } else if (b->depth == 24) {
                 to[0] = from[3 * x + 2], to[1] = from[3 * x + 1], to[2] = from[3 * x];
             } else {
                 uint32_t v = b->depth == 16 ? hone_le16(from + 2 * x) : hone_le32(from + 4 * x);
-                for (int c = 0; c < 3; c++) to[c] = most[c] ? (uint8_t)((uint64_t)((v & b->mask[c]) >> shift[c]) * 255 / most[c]) : 0;
+                for (int c = 0; c < 3; c++)
+                    to[c] = most[c] ? (uint8_t)((uint64_t)((v & b->mask[c]) >> shift[c]) * 255 / most[c]) : 0;
             }
         }
     }
@@ -100,7 +108,8 @@ static hone_status runs(const bmp *b, hone_pixels *out) {
     bool four = b->packing == RLE4;
     HONE_TRY(hone_pixels_create(b->width, b->height, 3, out));
     memcpy(out->data, b->palette[0], 3);
-    for (size_t have = 3, all = (size_t)b->width * (size_t)b->height * 3, n; have < all; have += n) /* twice as much each time */
+    /* twice as much each time */
+    for (size_t have = 3, all = (size_t)b->width * (size_t)b->height * 3, n; have < all; have += n)
         n = have < all - have ? have : all - have, memcpy(out->data + have, out->data, n);
     while (y < b->height) {
         if (end - p < 2) return hone_fail(HONE_BAD_INPUT, "the file is cut short in its runs");
@@ -120,7 +129,8 @@ static hone_status runs(const bmp *b, hone_pixels *out) {
         for (int k = 0; k < count; k++, x++) {
             int byte = literal ? p[four ? k / 2 : k] : v;
             if (x < b->width && y < b->height)
-                memcpy(row_of(b, out, y) + 3 * x, b->palette[four ? (k & 1 ? byte & 15 : byte >> 4) : byte], 3);
+                memcpy(row_of(b, out, y) + 3 * x, b->palette[four ? (k & 1 ? byte & 15 : byte >> 4) : byte],
+                       3);
         }
         p += need;
     }

@@ -50,17 +50,20 @@ const char *hone_image_format(const void *bytes, size_t n) {
 
 hone_status hone_pixels_allowed(int64_t width, int64_t height) {
     if (width < 1 || height < 1)
-        return hone_fail(HONE_BAD_INPUT, "the picture has no pixel (%lld x %lld)", (long long)width, (long long)height);
+        return hone_fail(HONE_BAD_INPUT, "the picture has no pixel (%lld x %lld)", (long long)width,
+                         (long long)height);
     if (width > HONE_IMAGE_SIDE || height > HONE_IMAGE_SIDE || width * height > HONE_IMAGE_PIXELS)
-        return hone_fail(HONE_NOT_SUPPORTED, "the picture is %lld x %lld; at most %d pixels are read", (long long)width, (long long)height,
-                         HONE_IMAGE_PIXELS);
+        return hone_fail(HONE_NOT_SUPPORTED, "the picture is %lld x %lld; at most %d pixels are read",
+                         (long long)width, (long long)height, HONE_IMAGE_PIXELS);
     return HONE_OK;
 }
 
 hone_status hone_pixels_create(int64_t width, int64_t height, int channels, hone_pixels *out) {
     HONE_TRY(hone_pixels_allowed(width, height));
     uint8_t *data = hone_alloc((size_t)width * (size_t)height * (size_t)channels);
-    if (!data) return hone_fail(HONE_NO_MEMORY, "no memory for a picture of %lld x %lld", (long long)width, (long long)height);
+    if (!data)
+        return hone_fail(HONE_NO_MEMORY, "no memory for a picture of %lld x %lld", (long long)width,
+                         (long long)height);
     *out = (hone_pixels){.width = (int)width, .height = (int)height, .channels = channels, .data = data};
     return HONE_OK;
 }
@@ -68,8 +71,8 @@ hone_status hone_pixels_create(int64_t width, int64_t height, int channels, hone
 hone_status hone_pixels_read(const uint8_t *data, size_t bytes, hone_pixels *out) {
     const format *f = find(data, bytes);
     if (!f)
-        return hone_fail(HONE_BAD_INPUT,
-                         "no picture: the first bytes are those of no format that is known (PNG, JPEG, JPEG 2000, WebP, BMP, PNM, TIFF)");
+        return hone_fail(HONE_BAD_INPUT, "no picture: the first bytes are those of no format that is known "
+                                         "(PNG, JPEG, JPEG 2000, WebP, BMP, PNM, TIFF)");
     if (!f->read) return hone_fail(HONE_NOT_SUPPORTED, "a %s picture; convert it to PNG or JPEG", f->name);
     hone_pixels made = {0};
     hone_status s = f->read(data, bytes, &made);
@@ -91,7 +94,9 @@ void hone_pixels_convert(const hone_pixels *p, hone_image_order order, uint8_t *
         case HONE_IMAGE_RGB: to[0] = from[0], to[1] = from[g], to[2] = from[b], to += 3; break;
         case HONE_IMAGE_BGR: to[0] = from[b], to[1] = from[g], to[2] = from[0], to += 3; break;
         case HONE_IMAGE_GRAY: /* 0.299, 0.587, 0.114 */
-            *to++ = step < 3 ? from[0] : (uint8_t)((from[0] * 19595u + from[1] * 38470u + from[2] * 7471u + 0x8000u) >> 16);
+            *to++ = step < 3
+                        ? from[0]
+                        : (uint8_t)((from[0] * 19595u + from[1] * 38470u + from[2] * 7471u + 0x8000u) >> 16);
             break;
         }
     }
@@ -103,9 +108,12 @@ hone_status hone_image_decode(const void *bytes, size_t n, hone_image_order orde
     hone_pixels p;
     hone_value *made = NULL;
     if (!bytes || !out || order < HONE_IMAGE_RGB || order > HONE_IMAGE_GRAY)
-        return hone_fail(HONE_BAD_INPUT, "hone_image_decode: bytes and out must not be NULL, the order must be one of the enum");
+        return hone_fail(
+            HONE_BAD_INPUT,
+            "hone_image_decode: bytes and out must not be NULL, the order must be one of the enum");
     HONE_TRY(hone_pixels_read(bytes, n, &p));
-    hone_status s = hone_value_tensor(HONE_DTYPE_U8, (int64_t[]){p.height, p.width, order == HONE_IMAGE_GRAY ? 1 : 3}, 3, &made);
+    hone_status s = hone_value_tensor(
+        HONE_DTYPE_U8, (int64_t[]){p.height, p.width, order == HONE_IMAGE_GRAY ? 1 : 3}, 3, &made);
     if (!s) hone_pixels_convert(&p, order, made->data);
     hone_free(p.data);
     if (!s) *out = made;

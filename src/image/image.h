@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   image: pictures in. Bytes of a file → rows of 8-bit pixels, by the libraries that everybody uses (library.h); BMP and PNM, which have none, by ourselves. One file a
+   image: pictures in. Bytes of a file → rows of 8-bit pixels, by the libraries that everybody uses
+   (library.h); BMP and PNM, which have none, by ourselves. One file a
    format; each format is a row of the table in image.c. include/hone/image.h is the door for others.
 
-   Files are hostile. No picture above HONE_IMAGE_SIDE or HONE_IMAGE_PIXELS is made, and before anything is allocated it is asked whether so short a file can hold so large
+   Files are hostile. No picture above HONE_IMAGE_SIDE or HONE_IMAGE_PIXELS is made, and before anything is
+   allocated it is asked whether so short a file can hold so large
    a picture, where the format lets one know. */
 #ifndef HONE_IMAGE_IMAGE_H
 #define HONE_IMAGE_IMAGE_H
@@ -24,12 +26,14 @@ hone_status hone_pixels_create(int64_t width, int64_t height, int channels, hone
 hone_status hone_pixels_allowed(int64_t width, int64_t height) HONE_CHECKED;
 /* Any known format, found by its first bytes. On success the caller frees out->data. */
 hone_status hone_pixels_read(const uint8_t *data, size_t bytes, hone_pixels *out) HONE_CHECKED;
-/* Pixel by pixel into `to`, of 1 or 3 channels. Alpha is dropped; gray is Rec. 601 luma in 16-bit fixed point. */
+/* Pixel by pixel into `to`, of 1 or 3 channels. Alpha is dropped; gray is Rec. 601 luma in 16-bit fixed
+   point. */
 void hone_pixels_convert(const hone_pixels *, hone_image_order, uint8_t *to);
 
 /* ---- the formats; each is called with bytes that begin as its own do ---- */
 typedef hone_status hone_pixels_reader(const uint8_t *data, size_t bytes, hone_pixels *out);
-hone_pixels_reader hone_png_read, hone_jpeg_read, hone_bmp_read, hone_pnm_read, hone_tiff_read, hone_webp_read, hone_jpeg2000_read;
+hone_pixels_reader hone_png_read, hone_jpeg_read, hone_bmp_read, hone_pnm_read, hone_tiff_read,
+    hone_webp_read, hone_jpeg2000_read;
 
 /* Numbers inside files. The caller has checked that the bytes are there. */
 static inline uint32_t hone_be16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   jpeg2000: by OpenJPEG: files (JP2) and bare code streams. Gray, RGB, YCC, with or without alpha, 1 to 16 bits a sample, any sampling; no palette, no profile. */
+   jpeg2000: by OpenJPEG: files (JP2) and bare code streams. Gray, RGB, YCC, with or without alpha, 1 to 16
+   bits a sample, any sampling; no palette, no profile. */
 #include "image/library.h"
 
 #if __has_include(<openjpeg-2.5/openjpeg.h>)
@@ -14,13 +15,16 @@
 /* clang-format off */
 #define CALLS(X) \
     X(opj_create_decompress) X(opj_destroy_codec) X(opj_set_default_decoder_parameters) X(opj_setup_decoder) \
-    X(opj_set_error_handler) X(opj_read_header) X(opj_decode) X(opj_image_destroy) X(opj_stream_create) X(opj_stream_destroy) \
-    X(opj_stream_set_read_function) X(opj_stream_set_skip_function) X(opj_stream_set_seek_function) X(opj_stream_set_user_data) \
+    X(opj_set_error_handler) X(opj_read_header) X(opj_decode) X(opj_image_destroy) X(opj_stream_create) \
+    X(opj_stream_destroy) \
+    X(opj_stream_set_read_function) X(opj_stream_set_skip_function) X(opj_stream_set_seek_function) \
+    X(opj_stream_set_user_data) \
     X(opj_stream_set_user_data_length)
 /* clang-format on */
 HONE_LIBRARY(CALLS, "libopenjp2.so.7", "libopenjp2-7")
 
-enum { GROWS_MOST = 1 << 14 }; /* a byte of the file stands for at most so many pixels: more is a file made to fill memory */
+/* a byte of the file stands for at most so many pixels: more is a file made to fill memory */
+enum { GROWS_MOST = 1 << 14 };
 
 typedef struct {
     const uint8_t *data;
@@ -53,10 +57,12 @@ static void fail(const char *message, void *arg) {
     if (!r->message[0]) snprintf(r->message, sizeof r->message, "%.*s", (int)strcspn(message, "\n"), message);
 }
 static hone_status damaged(const reader *r) {
-    return hone_fail(HONE_BAD_INPUT, "the file is damaged or cut short: %s", r->message[0] ? r->message : "OpenJPEG says no more");
+    return hone_fail(HONE_BAD_INPUT, "the file is damaged or cut short: %s",
+                     r->message[0] ? r->message : "OpenJPEG says no more");
 }
 
-/* A sample of any size as 8 bits, rounded; a component that has fewer samples than the picture repeats them. */
+/* A sample of any size as 8 bits, rounded; a component that has fewer samples than the picture repeats
+   them. */
 static int sample(const opj_image_comp_t *c, uint32_t x, uint32_t y) {
     x /= c->dx, y /= c->dy;
     if (x >= c->w) x = c->w - 1;
@@ -70,18 +76,22 @@ static hone_status check(const reader *r, const opj_image_t *image, int64_t *wid
     *width = (int64_t)image->x1 - image->x0, *height = (int64_t)image->y1 - image->y0;
     HONE_TRY(hone_pixels_allowed(*width, *height));
     if (*width * *height / GROWS_MOST > (int64_t)r->bytes)
-        return hone_fail(HONE_BAD_INPUT, "the file is cut short: too few bytes for %lld x %lld", (long long)*width, (long long)*height);
+        return hone_fail(HONE_BAD_INPUT, "the file is cut short: too few bytes for %lld x %lld",
+                         (long long)*width, (long long)*height);
     if (image->numcomps < 1 || image->numcomps > 4)
         return hone_fail(HONE_NOT_SUPPORTED, "%u components; convert it to RGB", image->numcomps);
     for (uint32_t k = 0; k < image->numcomps; k++)
-        if (image->comps[k].prec < 1 || image->comps[k].prec > 16 || image->comps[k].dx < 1 || image->comps[k].dy < 1)
-            return hone_fail(HONE_NOT_SUPPORTED, "samples of %u bits; convert it to PNG", image->comps[k].prec);
+        if (image->comps[k].prec < 1 || image->comps[k].prec > 16 || image->comps[k].dx < 1 ||
+            image->comps[k].dy < 1)
+            return hone_fail(HONE_NOT_SUPPORTED, "samples of %u bits; convert it to PNG",
+                             image->comps[k].prec);
     if (image->color_space == OPJ_CLRSPC_CMYK || image->color_space == OPJ_CLRSPC_EYCC)
         return hone_fail(HONE_NOT_SUPPORTED, "its colours are neither gray, RGB nor YCC; convert it to RGB");
     return HONE_OK;
 }
 
-static hone_status pixels(const reader *r, const opj_image_t *image, int64_t width, int64_t height, hone_pixels *out) {
+static hone_status pixels(const reader *r, const opj_image_t *image, int64_t width, int64_t height,
+                          hone_pixels *out) {
     int n = (int)image->numcomps;
     bool ycc = image->color_space == OPJ_CLRSPC_SYCC && n >= 3;
     for (int c = 0; c < n; c++)
@@ -112,7 +122,8 @@ static hone_status read(reader *r, opj_codec_t *codec, opj_stream_t *stream, hon
     lib.opj_stream_set_seek_function(stream, seek);
     lib.opj_stream_set_user_data(stream, r, NULL);
     lib.opj_stream_set_user_data_length(stream, r->bytes);
-    hone_status s = lib.opj_read_header(stream, codec, &image) ? check(r, image, &width, &height) : damaged(r);
+    hone_status s =
+        lib.opj_read_header(stream, codec, &image) ? check(r, image, &width, &height) : damaged(r);
     if (!s && !lib.opj_decode(codec, stream, image)) s = damaged(r);
     if (!s) s = pixels(r, image, width, height, out);
     if (image) lib.opj_image_destroy(image);
@@ -124,11 +135,14 @@ hone_status hone_jpeg2000_read(const uint8_t *data, size_t bytes, hone_pixels *o
     reader r = {.data = data, .bytes = bytes};
     opj_codec_t *codec = lib.opj_create_decompress(data[0] == 0xff ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);
     opj_stream_t *stream = lib.opj_stream_create(1 << 16, OPJ_TRUE);
-    hone_status s = codec && stream ? read(&r, codec, stream, out) : hone_fail(HONE_NO_MEMORY, "no memory for OpenJPEG");
+    hone_status s =
+        codec && stream ? read(&r, codec, stream, out) : hone_fail(HONE_NO_MEMORY, "no memory for OpenJPEG");
     if (stream) lib.opj_stream_destroy(stream);
     if (codec) lib.opj_destroy_codec(codec);
     return s;
 }
 #else
-hone_status hone_jpeg2000_read(const uint8_t *data, size_t bytes, hone_pixels *out) { return hone_library_unbuilt("libopenjp2-7-dev"); }
+hone_status hone_jpeg2000_read(const uint8_t *data, size_t bytes, hone_pixels *out) {
+    return hone_library_unbuilt("libopenjp2-7-dev");
+}
 #endif

@@ -26,10 +26,12 @@ hone_status hone_library_load(hone_library *l) {
         pthread_mutex_unlock(&lock);
     }
     return found > 0 ? HONE_OK
-                     : hone_fail(HONE_NOT_SUPPORTED, "read by %s, which is not on this machine: install %s (Debian, Ubuntu)", l->file,
-                                 l->package);
+                     : hone_fail(HONE_NOT_SUPPORTED,
+                                 "read by %s, which is not on this machine: install %s (Debian, Ubuntu)",
+                                 l->file, l->package);
 }
 
 hone_status hone_library_unbuilt(const char *package) {
-    return hone_fail(HONE_NOT_SUPPORTED, "this hone was built without it: install %s (Debian, Ubuntu) and build again", package);
+    return hone_fail(HONE_NOT_SUPPORTED,
+                     "this hone was built without it: install %s (Debian, Ubuntu) and build again", package);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   png: by libpng. Every colour type and depth, interlaced or not. Transparency, gamma and profiles play no part; 16 bits keep their upper 8. */
+   png: by libpng. Every colour type and depth, interlaced or not. Transparency, gamma and profiles play no
+   part; 16 bits keep their upper 8. */
 #include "image/library.h"
 
 #if __has_include(<png.h>)
@@ -9,9 +10,12 @@
 
 /* clang-format off */
 #define CALLS(X) \
-    X(png_create_read_struct_2) X(png_create_info_struct) X(png_destroy_read_struct) X(png_set_read_fn) X(png_get_io_ptr) \
-    X(png_get_error_ptr) X(png_get_mem_ptr) X(png_set_user_limits) X(png_read_info) X(png_get_IHDR) X(png_set_expand) \
-    X(png_set_strip_16) X(png_set_interlace_handling) X(png_read_update_info) X(png_get_channels) X(png_get_rowbytes) \
+    X(png_create_read_struct_2) X(png_create_info_struct) X(png_destroy_read_struct) X(png_set_read_fn) \
+    X(png_get_io_ptr) \
+    X(png_get_error_ptr) X(png_get_mem_ptr) X(png_set_user_limits) X(png_read_info) X(png_get_IHDR) \
+    X(png_set_expand) \
+    X(png_set_strip_16) X(png_set_interlace_handling) X(png_read_update_info) X(png_get_channels) \
+    X(png_get_rowbytes) \
     X(png_read_row)
 /* clang-format on */
 HONE_LIBRARY(CALLS, "libpng16.so.16", "libpng16-16")
@@ -67,7 +71,8 @@ static hone_status read(reader *r, png_structp png, png_infop info, hone_pixels 
     lib.png_read_update_info(png, info);
     HONE_TRY(hone_pixels_create(width, height, lib.png_get_channels(png, info), out));
     size_t row = (size_t)width * (size_t)out->channels;
-    if (lib.png_get_rowbytes(png, info) != row) return hone_fail(HONE_BUG, "rows of %zu bytes", lib.png_get_rowbytes(png, info));
+    if (lib.png_get_rowbytes(png, info) != row)
+        return hone_fail(HONE_BUG, "rows of %zu bytes", lib.png_get_rowbytes(png, info));
     for (int pass = 0; pass < passes; pass++)
         for (png_uint_32 y = 0; y < height; y++) lib.png_read_row(png, out->data + y * row, NULL);
     return HONE_OK; /* what follows the pixels is nobody's business */
@@ -76,7 +81,8 @@ static hone_status read(reader *r, png_structp png, png_infop info, hone_pixels 
 hone_status hone_png_read(const uint8_t *data, size_t bytes, hone_pixels *out) {
     HONE_TRY(hone_library_load(&library));
     reader r = {.data = data, .left = bytes};
-    png_structp png = lib.png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, fail, ignore, &r, take_memory, give_memory);
+    png_structp png =
+        lib.png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, fail, ignore, &r, take_memory, give_memory);
     if (!png) return hone_fail(HONE_NO_MEMORY, "no memory for libpng");
     png_infop info = lib.png_create_info_struct(png);
     hone_status s = info ? read(&r, png, info, out) : hone_fail(HONE_NO_MEMORY, "no memory for libpng");
@@ -84,5 +90,7 @@ hone_status hone_png_read(const uint8_t *data, size_t bytes, hone_pixels *out) {
     return s;
 }
 #else
-hone_status hone_png_read(const uint8_t *data, size_t bytes, hone_pixels *out) { return hone_library_unbuilt("libpng-dev"); }
+hone_status hone_png_read(const uint8_t *data, size_t bytes, hone_pixels *out) {
+    return hone_library_unbuilt("libpng-dev");
+}
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   pnm: P1 to P6: bits, gray and colour, as text or as bytes; any largest value up to 65535. The first picture of a file. */
+   pnm: P1 to P6: bits, gray and colour, as text or as bytes; any largest value up to 65535. The first picture
+   of a file. */
 #include "image/image.h"
 
 typedef struct {
@@ -24,7 +25,9 @@ static int64_t number(text *t) {
     return v;
 }
 
-static hone_status cut(void) { return hone_fail(HONE_BAD_INPUT, "the file is cut short, or has something else than numbers"); }
+static hone_status cut(void) {
+    return hone_fail(HONE_BAD_INPUT, "the file is cut short, or has something else than numbers");
+}
 
 /* P1 may leave no space between its digits. 1 is black. */
 static hone_status text_bits(text *t, uint8_t *to, size_t n) {
@@ -40,11 +43,14 @@ static hone_status raw_bits(const text *t, uint8_t *to, int width, int height) {
     size_t row = ((size_t)width + 7) / 8;
     if ((size_t)(t->end - t->at) < row * (size_t)height) return cut();
     for (int y = 0; y < height; y++)
-        for (int x = 0; x < width; x++) *to++ = t->at[(size_t)y * row + (size_t)x / 8] >> (7 - x % 8) & 1 ? 0 : 255;
+        for (int x = 0; x < width; x++)
+            *to++ = t->at[(size_t)y * row + (size_t)x / 8] >> (7 - x % 8) & 1 ? 0 : 255;
     return HONE_OK;
 }
 
-static uint8_t scale(int64_t v, int64_t most) { return v >= most ? 255 : (uint8_t)((v * 510 + most) / (2 * most)); }
+static uint8_t scale(int64_t v, int64_t most) {
+    return v >= most ? 255 : (uint8_t)((v * 510 + most) / (2 * most));
+}
 
 static hone_status samples(text *t, bool raw, int64_t most, uint8_t *to, size_t n) {
     size_t width = most > 255 ? 2 : 1;
@@ -67,7 +73,8 @@ hone_status hone_pnm_read(const uint8_t *data, size_t bytes, hone_pixels *out) {
     if (t.at == t.end) return cut();
     if (raw) t.at++; /* one space before the bytes */
     HONE_TRY(hone_pixels_allowed(width, height));
-    if ((uint64_t)(width * height) / 8 > (uint64_t)(t.end - t.at)) return cut(); /* no kind has less than a bit a pixel */
+    /* no kind has less than a bit a pixel */
+    if ((uint64_t)(width * height) / 8 > (uint64_t)(t.end - t.at)) return cut();
     HONE_TRY(hone_pixels_create(width, height, kind % 3 == 0 ? 3 : 1, out));
     size_t n = (size_t)width * (size_t)height * (size_t)out->channels;
     if (bits) return raw ? raw_bits(&t, out->data, (int)width, (int)height) : text_bits(&t, out->data, n);

@@ -16,8 +16,9 @@ typedef struct {
 
 static void free_taps(taps *t) { hone_free(t->first), hone_free(t->count), hone_free(t->weight); }
 
-static hone_status make_taps(int size, int new_size, int from, int n, taps *t) { /* new places from, from + 1, … */
-    double scale = (double)size / new_size, support = scale < 1 ? 1 : scale;     /* half the filter's width */
+/* new places from, from + 1, … */
+static hone_status make_taps(int size, int new_size, int from, int n, taps *t) {
+    double scale = (double)size / new_size, support = scale < 1 ? 1 : scale; /* half the filter's width */
     *t = (taps){.n = n, .most = (int)ceil(support) * 2 + 1};
     size_t cells;
     if (hone_mul_size((size_t)t->most, (size_t)n * sizeof *t->weight, &cells)) {
@@ -43,14 +44,16 @@ static hone_status make_taps(int size, int new_size, int from, int n, taps *t) {
         }
         t->first[k] = first, t->count[k] = end - first;
         for (int i = 0; i < end - first; i++)
-            t->weight[(size_t)k * (size_t)t->most + (size_t)i] = (int32_t)(0.5 + (sum != 0 ? w[i] / sum : w[i]) * (1 << BITS));
+            t->weight[(size_t)k * (size_t)t->most + (size_t)i] =
+                (int32_t)(0.5 + (sum != 0 ? w[i] / sum : w[i]) * (1 << BITS));
     }
     hone_free(w);
     return HONE_OK;
 }
 
 /* Along one axis: `outer` times, rows of `inner` bytes that belong together are mixed. */
-static void mix(const taps *t, const uint8_t *from, int size, int outer, size_t inner, int32_t *sum, uint8_t *to) {
+static void mix(const taps *t, const uint8_t *from, int size, int outer, size_t inner, int32_t *sum,
+                uint8_t *to) {
     for (int o = 0; o < outer; o++, from += (size_t)size * inner)
         for (int k = 0; k < t->n; k++, to += inner) {
             const uint8_t *p = from + (size_t)t->first[k] * inner;
@@ -63,8 +66,8 @@ static void mix(const taps *t, const uint8_t *from, int size, int outer, size_t 
         }
 }
 
-hone_status hone_resize(const uint8_t *from, int width, int height, int channels, int new_width, int new_height, const hone_box *part,
-                        uint8_t *to) {
+hone_status hone_resize(const uint8_t *from, int width, int height, int channels, int new_width,
+                        int new_height, const hone_box *part, uint8_t *to) {
     const size_t old_row = (size_t)width * (size_t)channels, row = (size_t)part->width * (size_t)channels;
     taps across = {0}, down = {0};
     uint8_t *middle = NULL;
@@ -73,7 +76,8 @@ hone_status hone_resize(const uint8_t *from, int width, int height, int channels
     int first = part->y, rows = part->height; /* the old rows that are needed */
     if (height != new_height) {
         s = make_taps(height, new_height, part->y, part->height, &down);
-        if (!s) first = down.first[0], rows = down.first[part->height - 1] + down.count[part->height - 1] - first;
+        if (!s)
+            first = down.first[0], rows = down.first[part->height - 1] + down.count[part->height - 1] - first;
         for (int k = 0; !s && k < part->height; k++) down.first[k] -= first;
     }
     if (!s && width != new_width) s = make_taps(width, new_width, part->x, part->width, &across);
@@ -85,7 +89,8 @@ hone_status hone_resize(const uint8_t *from, int width, int height, int channels
         else if (width != new_width) mix(&across, from, width, rows, (size_t)channels, sum, mid);
         else
             for (int y = 0; y < rows; y++)
-                memcpy(mid + (size_t)y * row, from + (size_t)y * old_row + (size_t)part->x * (size_t)channels, row);
+                memcpy(mid + (size_t)y * row, from + (size_t)y * old_row + (size_t)part->x * (size_t)channels,
+                       row);
     }
     if (!s && middle) mix(&down, middle, rows, 1, row, sum, to);
     hone_free(middle), hone_free(sum);

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tiff: the first picture of a file, by libtiff's own way to RGB: strips and tiles, every packing and kind of colours that it knows. Gray comes out as RGB; 16 bits are
+   tiff: the first picture of a file, by libtiff's own way to RGB: strips and tiles, every packing and kind of
+   colours that it knows. Gray comes out as RGB; 16 bits are
    rounded to 8; alpha is dropped. */
 #include "image/library.h"
 
 #if __has_include(<tiffio.h>) && !defined(HONE_STATIC) /* it would bring six more */
 #include <tiffio.h>
 #endif
-#if defined TIFFLIB_VERSION && TIFFLIB_VERSION >= 20221213 /* 4.5: messages that go to the caller, a limit on memory */
+/* 4.5: messages that go to the caller, a limit on memory */
+#if defined TIFFLIB_VERSION && TIFFLIB_VERSION >= 20221213
 #include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
 #define CALLS(X) \
-    X(TIFFOpenOptionsAlloc) X(TIFFOpenOptionsFree) X(TIFFOpenOptionsSetMaxSingleMemAlloc) X(TIFFOpenOptionsSetErrorHandlerExtR) \
-    X(TIFFOpenOptionsSetWarningHandlerExtR) X(TIFFClientOpenExt) X(TIFFClose) X(TIFFGetField) X(TIFFGetFieldDefaulted) \
+    X(TIFFOpenOptionsAlloc) X(TIFFOpenOptionsFree) X(TIFFOpenOptionsSetMaxSingleMemAlloc) \
+    X(TIFFOpenOptionsSetErrorHandlerExtR) \
+    X(TIFFOpenOptionsSetWarningHandlerExtR) X(TIFFClientOpenExt) X(TIFFClose) X(TIFFGetField) \
+    X(TIFFGetFieldDefaulted) \
     X(TIFFSetField) X(TIFFRGBAImageOK) X(TIFFReadRGBAImageOriented)
 /* clang-format on */
 HONE_LIBRARY(CALLS, "libtiff.so.6", "libtiff6")
@@ -53,7 +57,8 @@ static int fail(TIFF *t, void *to, const char *module, const char *format, va_li
 }
 static int ignore(TIFF *t, void *to, const char *module, const char *format, va_list args) { return 1; }
 static hone_status damaged(const reader *r) {
-    return hone_fail(HONE_BAD_INPUT, "the file is damaged or cut short: %s", r->message[0] ? r->message : "libtiff says no more");
+    return hone_fail(HONE_BAD_INPUT, "the file is damaged or cut short: %s",
+                     r->message[0] ? r->message : "libtiff says no more");
 }
 
 /* A packing, and how much a byte of it can grow; of the others nothing is known. */
@@ -69,14 +74,17 @@ static hone_status read(reader *r, TIFF *t, hone_pixels *out) {
     uint32_t width = 0, height = 0;
     uint16_t packing = 0, bits = 1, orientation = ORIENTATION_TOPLEFT, extra = 0, *kinds = NULL;
     char why[1024] = "";
-    if (!lib.TIFFGetField(t, TIFFTAG_IMAGEWIDTH, &width) || !lib.TIFFGetField(t, TIFFTAG_IMAGELENGTH, &height)) return damaged(r);
+    if (!lib.TIFFGetField(t, TIFFTAG_IMAGEWIDTH, &width) ||
+        !lib.TIFFGetField(t, TIFFTAG_IMAGELENGTH, &height))
+        return damaged(r);
     HONE_TRY(hone_pixels_allowed(width, height));
     lib.TIFFGetFieldDefaulted(t, TIFFTAG_COMPRESSION, &packing);
     lib.TIFFGetFieldDefaulted(t, TIFFTAG_BITSPERSAMPLE, &bits);
     lib.TIFFGetFieldDefaulted(t, TIFFTAG_ORIENTATION, &orientation);
     for (size_t k = 0; k < sizeof grows / sizeof *grows; k++)
         if (grows[k].packing == packing && (uint64_t)width * height * bits / 8 / grows[k].most > r->bytes)
-            return hone_fail(HONE_BAD_INPUT, "the file is cut short: too few bytes for %u x %u", width, height);
+            return hone_fail(HONE_BAD_INPUT, "the file is cut short: too few bytes for %u x %u", width,
+                             height);
     /* Alpha of no stated kind is left alone; colours would be multiplied by any other. */
     if (lib.TIFFGetField(t, TIFFTAG_EXTRASAMPLES, &extra, &kinds) && extra) {
         uint16_t none[16] = {EXTRASAMPLE_UNSPECIFIED};
@@ -84,7 +92,9 @@ static hone_status read(reader *r, TIFF *t, hone_pixels *out) {
     }
     if (!lib.TIFFRGBAImageOK(t, why)) return hone_fail(HONE_NOT_SUPPORTED, "%s; convert it to RGB", why);
     HONE_TRY(hone_pixels_create(width, height, 4, out));
-    return lib.TIFFReadRGBAImageOriented(t, width, height, (uint32_t *)(void *)out->data, orientation, 1) ? HONE_OK : damaged(r);
+    return lib.TIFFReadRGBAImageOriented(t, width, height, (uint32_t *)(void *)out->data, orientation, 1)
+               ? HONE_OK
+               : damaged(r);
 }
 
 hone_status hone_tiff_read(const uint8_t *data, size_t bytes, hone_pixels *out) {
@@ -95,7 +105,8 @@ hone_status hone_tiff_read(const uint8_t *data, size_t bytes, hone_pixels *out) 
     lib.TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)HONE_IMAGE_PIXELS * 4);
     lib.TIFFOpenOptionsSetErrorHandlerExtR(options, fail, &r);
     lib.TIFFOpenOptionsSetWarningHandlerExtR(options, ignore, NULL);
-    TIFF *t = lib.TIFFClientOpenExt("picture", "r", (thandle_t)&r, take, put, seek, done, size, map, unmap, options);
+    TIFF *t = lib.TIFFClientOpenExt("picture", "r", (thandle_t)&r, take, put, seek, done, size, map, unmap,
+                                    options);
     lib.TIFFOpenOptionsFree(options);
     hone_status s = t ? read(&r, t, out) : damaged(&r);
     if (t) lib.TIFFClose(t);

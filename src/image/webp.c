@@ -20,5 +20,7 @@ hone_status hone_webp_read(const uint8_t *data, size_t bytes, hone_pixels *out) 
     return HONE_OK;
 }
 #else
-hone_status hone_webp_read(const uint8_t *data, size_t bytes, hone_pixels *out) { return hone_library_unbuilt("libwebp-dev"); }
+hone_status hone_webp_read(const uint8_t *data, size_t bytes, hone_pixels *out) {
+    return hone_library_unbuilt("libwebp-dev");
+}
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   copy: a graph that has been through the passes, made ready to be fused and laid out once more: for other devices than the first time. What the last passes did is undone: groups
+   copy: a graph that has been through the passes, made ready to be fused and laid out once more: for other
+   devices than the first time. What the last passes did is undone: groups
    are opened, vars are row-major again. Constants are shared, so that a copy costs little. */
 #include <string.h>
 
@@ -24,7 +25,9 @@ static bool copy_node(const hone_node *n, hone_graph *to) {
     if (!n->n_body) return true;
     if (!(made->body = HONE_NEW_N(to->arena, hone_graph *, n->n_body))) return false;
     for (int b = 0; b < n->n_body; b++)
-        if (!(made->body[b] = hone_graph_body(to, n->body[b]->name)) || !copy_graph(n->body[b], made->body[b])) return false;
+        if (!(made->body[b] = hone_graph_body(to, n->body[b]->name)) ||
+            !copy_graph(n->body[b], made->body[b]))
+            return false;
     return true;
 }
 static bool copy_graph(const hone_graph *from, hone_graph *to) {
@@ -38,9 +41,12 @@ static bool copy_graph(const hone_graph *from, hone_graph *to) {
         if (!hone_push(&to->in, from->in.at[k])) return false;
     for (int k = 0; k < from->out.n; k++)
         if (!hone_push(&to->out, from->out.at[k])) return false;
-    to->n_formal = from->n_formal, to->opset = from->opset, to->mixed = from->mixed, to->names = from->names, to->names.at = NULL;
-    if (from->names.room && !(to->names.at = hone_alloc(sizeof *to->names.at * (size_t)from->names.room))) return false;
-    if (from->names.room) memcpy(to->names.at, from->names.at, sizeof *to->names.at * (size_t)from->names.room);
+    to->n_formal = from->n_formal, to->opset = from->opset, to->mixed = from->mixed, to->names = from->names,
+    to->names.at = NULL;
+    if (from->names.room && !(to->names.at = hone_alloc(sizeof *to->names.at * (size_t)from->names.room)))
+        return false;
+    if (from->names.room)
+        memcpy(to->names.at, from->names.at, sizeof *to->names.at * (size_t)from->names.room);
     for (int k = 0; k < from->node.n; k++)
         if (!copy_node(from->node.at[k], to)) return false;
     return true;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   graph: making, indexing and destroying. What a graph may be is checked in verify.c; what its vars are is found in infer.c.
+   graph: making, indexing and destroying. What a graph may be is checked in verify.c; what its vars are is
+   found in infer.c.
 
-   Names are found by an open-addressing hash of var numbers, one a graph, at most half full; the names themselves stand in the vars. */
+   Names are found by an open-addressing hash of var numbers, one a graph, at most half full; the names
+   themselves stand in the vars. */
 #include "ir/graph.h"
 
 #include <string.h>
@@ -17,7 +19,7 @@ static hone_graph *root_of(hone_graph *g) {
     return g;
 }
 
-/* ---- create, destroy ------------------------------------------------------------------------------------------------------------- */
+/* ---- create, destroy ----------------------------------------------------------------------------------- */
 hone_status hone_graph_create(const char *name, hone_graph **out) {
     hone_graph *g = hone_alloc(sizeof *g);
     if (!g) return hone_fail(HONE_NO_MEMORY, "no memory for graph '%s'", name ? name : "");
@@ -37,7 +39,8 @@ hone_graph *hone_graph_body(hone_graph *outer, const char *name) {
     const char *text = hone_arena_text(root->arena, "%s", name ? name : "");
     hone_graph *g = text ? hone_alloc(sizeof *g) : NULL;
     if (!g) return NULL;
-    *g = (hone_graph){.arena = root->arena, .dims = root->dims, .name = text, .outer = outer, .opset = root->opset};
+    *g = (hone_graph){
+        .arena = root->arena, .dims = root->dims, .name = text, .outer = outer, .opset = root->opset};
     if (!hone_push(&root->owned, g)) {
         hone_free(g);
         return NULL;
@@ -70,7 +73,7 @@ void hone_graph_destroy(hone_graph *g) {
     hone_free(g);
 }
 
-/* ---- vars and their names -------------------------------------------------------------------------------------------------------- */
+/* ---- vars and their names ------------------------------------------------------------------------------ */
 /* The slot that holds `name`, or the free one where it would stand. The table is never full. */
 static int slot_of(const hone_graph *g, const char *name) {
     int mask = g->names.room - 1, k = (int)(hash_name(name) & (uint64_t)mask);
@@ -91,9 +94,12 @@ static bool names_grow(hone_graph *g) {
     return true;
 }
 
-hone_vid hone_graph_find(const hone_graph *g, const char *name) { return g->names.room ? g->names.at[slot_of(g, name)] - 1 : -1; }
+hone_vid hone_graph_find(const hone_graph *g, const char *name) {
+    return g->names.room ? g->names.at[slot_of(g, name)] - 1 : -1;
+}
 
-/* `name`, or it with a number behind it that is free. Numbers are used once, so that a file full of such names cannot make this slow. */
+/* `name`, or it with a number behind it that is free. Numbers are used once, so that a file full of such
+   names cannot make this slow. */
 static const char *free_name(hone_graph *g, const char *name) {
     if (name && name[0] && hone_graph_find(g, name) < 0) return hone_arena_text(g->arena, "%s", name);
     for (;;) {
@@ -127,15 +133,15 @@ hone_vid hone_graph_const(hone_graph *g, const char *name, hone_value *take) {
     return id;
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 static hone_vid *copy_ids(hone_graph *g, const hone_vid *id, int n) {
     hone_vid *copy = HONE_NEW_N(g->arena, hone_vid, n ? n : 1);
     if (copy && n) memcpy(copy, id, (size_t)n * sizeof *id);
     return copy;
 }
 
-hone_node *hone_graph_node(hone_graph *g, const hone_program *p, const char *name, const hone_vid *in, int n_in, const hone_vid *out,
-                           int n_out) {
+hone_node *hone_graph_node(hone_graph *g, const hone_program *p, const char *name, const hone_vid *in,
+                           int n_in, const hone_vid *out, int n_out) {
     hone_node *n = HONE_NEW(g->arena, hone_node);
     if (!n) return NULL;
     n->program = p;
@@ -161,7 +167,8 @@ static bool copy_attr(hone_graph *g, hone_graph *root, const hone_attr *from, ho
         hone_string *s = HONE_NEW_N(g->arena, hone_string, n ? n : 1);
         for (size_t k = 0; s && k < n; k++) {
             s[k].bytes = from->s[k].bytes;
-            if (!(s[k].text = hone_arena_textn(g->arena, from->s[k].text, (size_t)from->s[k].bytes))) return false;
+            if (!(s[k].text = hone_arena_textn(g->arena, from->s[k].text, (size_t)from->s[k].bytes)))
+                return false;
         }
         if (!(to->s = s)) return false;
     }
@@ -186,7 +193,7 @@ bool hone_node_attrs(hone_graph *g, hone_node *node, const hone_attr *attr, int 
     return true;
 }
 
-/* ---- index, compact -------------------------------------------------------------------------------------------------------------- */
+/* ---- index, compact ------------------------------------------------------------------------------------ */
 void hone_graph_index(hone_graph *g) {
     for (int v = 0; v < g->var.n; v++) g->var.at[v].producer = -1, g->var.at[v].uses = 0;
     for (int k = 0; k < g->node.n; k++) {
@@ -244,7 +251,9 @@ static bool renumber(hone_vid *list, int n, const int32_t *to, void ***seen, int
 }
 static bool renumber_node(hone_node *n, const int32_t *to, void ***seen, int *n_seen, int *room) {
     *n_seen = 0; /* lists are shared only inside a group */
-    if (!renumber(n->in, n->n_in, to, seen, n_seen, room) || !renumber(n->out, n->n_out, to, seen, n_seen, room)) return false;
+    if (!renumber(n->in, n->n_in, to, seen, n_seen, room) ||
+        !renumber(n->out, n->n_out, to, seen, n_seen, room))
+        return false;
     for (int p = 0; p < n->n_part; p++)
         if (!renumber(n->part[p]->in, n->part[p]->n_in, to, seen, n_seen, room) ||
             !renumber(n->part[p]->out, n->part[p]->n_out, to, seen, n_seen, room))
@@ -259,7 +268,8 @@ bool hone_graph_drop_vars(hone_graph *g) {
     for (int k = 0; ok && k < g->node.n; k++) mark(g->node.at[k], to);
     for (int k = 0; ok && k < g->in.n; k++) to[g->in.at[k]] = 1;
     for (int k = 0; ok && k < g->out.n; k++) to[g->out.at[k]] = 1;
-    ok = ok && hone_vec_grow((void **)&seen, &room, 64, sizeof *seen); /* so that nothing can fail half-way: groups are small */
+    /* so that nothing can fail half-way: groups are small */
+    ok = ok && hone_vec_grow((void **)&seen, &room, 64, sizeof *seen);
     for (int k = 0; ok && k < g->node.n; k++) ok = g->node.at[k]->n_part <= 30;
     if (ok) {
         for (int k = 0; k < g->var.n; k++) {
@@ -273,10 +283,12 @@ bool hone_graph_drop_vars(hone_graph *g) {
         for (int k = 0; k < g->node.n; k++) (void)renumber_node(g->node.at[k], to, &seen, &n_seen, &room);
         for (int k = 0; k < g->in.n; k++) g->in.at[k] = to[g->in.at[k]] - 1;
         for (int k = 0; k < g->out.n; k++) g->out.at[k] = to[g->out.at[k]] - 1;
-        if (g->names.room) memset(g->names.at, 0, sizeof *g->names.at * (size_t)g->names.room); /* a graph may have no var at all */
+        /* a graph may have no var at all */
+        if (g->names.room) memset(g->names.at, 0, sizeof *g->names.at * (size_t)g->names.room);
         for (int k = 0; k < g->var.n; k++) g->names.at[slot_of(g, g->var.at[k].name)] = k + 1;
         for (int k = 0; k < g->node.n; k++)
-            for (int b = 0; b < g->node.at[k]->n_body; b++) ok = hone_graph_drop_vars(g->node.at[k]->body[b]) && ok;
+            for (int b = 0; b < g->node.at[k]->n_body; b++)
+                ok = hone_graph_drop_vars(g->node.at[k]->body[b]) && ok;
     }
     hone_free(to);
     hone_free(seen);

@@ -7,7 +7,8 @@
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to infer shapes"); }
 
-/* An instance is kept by its key, which is found by working out its ranks; and by each of the calls that were met: what ranks are worked out from, as numbers. Passes ask for
+/* An instance is kept by its key, which is found by working out its ranks; and by each of the calls that were
+   met: what ranks are worked out from, as numbers. Passes ask for
    the same nodes again and again. */
 typedef struct {
     const char *key;
@@ -119,7 +120,8 @@ static met *call_at(const hone_instances *t, const int64_t *call, int n) {
     for (int k = 0; k < n; k++) h = (h ^ (uint64_t)call[k]) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
     const uint32_t mask = (uint32_t)t->calls.n - 1;
     uint32_t at = (uint32_t)h & mask;
-    while (t->calls.at[at].call && (t->calls.at[at].n != n || memcmp(t->calls.at[at].call, call, sizeof *call * (size_t)n)))
+    while (t->calls.at[at].call &&
+           (t->calls.at[at].n != n || memcmp(t->calls.at[at].call, call, sizeof *call * (size_t)n)))
         at = (at + 1) & mask;
     return t->calls.at + at;
 }

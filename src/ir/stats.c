@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   stats: how much work a graph is, by its rows: arithmetic from each instance, traffic from the operands (each read or written once; views
-   are free), parameters from the constants. Sizes that are not known count as nothing, and `known` says so. A body counts once, whatever
+   stats: how much work a graph is, by its rows: arithmetic from each instance, traffic from the operands
+   (each read or written once; views are free), parameters from the constants. Sizes that are not known count
+   as nothing, and `known` says so. A body counts once, whatever
    the number of trips. */
 #include "ir/infer.h"
 
@@ -12,7 +13,9 @@ typedef struct {
     hone_instances *instances;
 } counting;
 
-static hone_dim number_of(const counting *c, hone_dim d) { return c->values && hone_dim_is_symbolic(d) ? hone_dim_value(d, c->values) : d; }
+static hone_dim number_of(const counting *c, hone_dim d) {
+    return c->values && hone_dim_is_symbolic(d) ? hone_dim_value(d, c->values) : d;
+}
 
 static bool fact_of(const counting *c, hone_arena *a, const hone_var *v, hone_fact *f) {
     if (v->value) {

@@ -8,10 +8,11 @@
        z = If(c; x) {then_branch: graph b (; x: f32[batch, 3]) -> r { … }};
      }
 
-   A name that is not plain stands in quotes; `_` is an operand that is absent, an output that is not wanted. What stands after a ';' among
-   operands is captured. Types of results are comments: infer.c finds them again. A size that is an expression prints as `?` for the same
-   reason. A fused group prints its parts in [ ]; read back, they are nodes of their own. A large constant prints a digest of its bytes and
-   its range, and parses back to other data of that range. */
+   A name that is not plain stands in quotes; `_` is an operand that is absent, an output that is not wanted.
+   What stands after a ';' among operands is captured. Types of results are comments: infer.c finds them
+   again. A size that is an expression prints as `?` for the same
+   reason. A fused group prints its parts in [ ]; read back, they are nodes of their own. A large constant
+   prints a digest of its bytes and its range, and parses back to other data of that range. */
 #include "base/visible.h"
 #include "ir/graph.h"
 
@@ -22,7 +23,7 @@
 
 enum { MAX_PRINTED = 64, INDENT = 2 };
 
-/* ---- words ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- words --------------------------------------------------------------------------------------------- */
 static void put_string(hone_text *t, const char *s, int64_t n) {
     hone_text_put(t, "\"");
     for (int64_t k = 0; k < n;) {
@@ -30,7 +31,8 @@ static void put_string(hone_text *t, const char *s, int64_t n) {
         if (s[k] == '"' || s[k] == '\\') hone_text_put(t, "\\%c", s[k]);
         else if (s[k] == '\n') hone_text_put(t, "\\n");
         else
-            for (int j = 0; j < c.bytes; j++) hone_text_put(t, c.shown ? "%c" : "\\x%02x", (unsigned char)s[k + j]);
+            for (int j = 0; j < c.bytes; j++)
+                hone_text_put(t, c.shown ? "%c" : "\\x%02x", (unsigned char)s[k + j]);
         k += c.bytes;
     }
     hone_text_put(t, "\"");
@@ -59,12 +61,15 @@ static void put_number(hone_text *t, double v, bool narrow, bool real) {
     hone_text_put(t, "%s%s", text, real && !strpbrk(text, ".e") ? ".0" : "");
 }
 
-/* ---- types and values ------------------------------------------------------------------------------------------------------------- */
+/* ---- types and values ---------------------------------------------------------------------------------- */
 static const char *const tags[] = {"", "seq ", "opt ", "map "};
 
-static const char *symbol_of(const hone_graph *g, hone_dim d) { /* "" where it is an expression, unknown, or has no name */
+/* "" where it is an expression, unknown, or has no name */
+static const char *symbol_of(const hone_graph *g, hone_dim d) {
     int handle = hone_dim_is_symbolic(d) ? (int)(d - HONE_DIM_BAND) : -1;
-    return handle >= 0 && hone_dim_handle_op(g->dims, handle) == HONE_DIM_SYMBOL ? hone_dim_symbol_name(g->dims, handle) : "";
+    return handle >= 0 && hone_dim_handle_op(g->dims, handle) == HONE_DIM_SYMBOL
+               ? hone_dim_symbol_name(g->dims, handle)
+               : "";
 }
 static void put_type(const hone_graph *g, const hone_var *v, hone_text *t) {
     hone_text_put(t, "%s%s", tags[v->tag], v->dtype ? hone_dtypes[v->dtype].name : "?");
@@ -109,10 +114,15 @@ static void put_element(const hone_value *v, int64_t k, hone_text *t) {
         bool narrow = row->bytes == 8;
         for (int part = 0; part < 2; part++) {
             if (part) hone_text_put(t, ", ");
-            put_number(t, narrow ? (double)((const float *)v->data)[2 * k + part] : ((const double *)v->data)[2 * k + part], narrow, false);
+            put_number(t,
+                       narrow ? (double)((const float *)v->data)[2 * k + part]
+                              : ((const double *)v->data)[2 * k + part],
+                       narrow, false);
         }
-    } else if (row->kind == HONE_KIND_FLOAT) put_number(t, hone_value_f64(v, k), row->ctype == HONE_F32, false);
-    else if (row->ctype == HONE_U64) hone_text_put(t, "%llu", (unsigned long long)hone_dtype_load(v->dtype, at).u64);
+    } else if (row->kind == HONE_KIND_FLOAT)
+        put_number(t, hone_value_f64(v, k), row->ctype == HONE_F32, false);
+    else if (row->ctype == HONE_U64)
+        hone_text_put(t, "%llu", (unsigned long long)hone_dtype_load(v->dtype, at).u64);
     else hone_text_put(t, "%lld", (long long)hone_value_i64(v, k));
 }
 static uint32_t digest(const hone_value *v) {
@@ -177,13 +187,16 @@ static void put_value(const hone_value *v, hone_text *t) { /* lists nest at most
     hone_text_put(t, "}");
 }
 
-/* ---- nodes and graphs ------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes and graphs ---------------------------------------------------------------------------------- */
 static void put_graph(const hone_graph *g, int indent, hone_text *t);
 
 static void put_attr(const hone_node *n, const hone_attr *a, int indent, hone_text *t) {
-    bool list = a->kind == HONE_ATTR_INTS || a->kind == HONE_ATTR_FLOATS || a->kind == HONE_ATTR_STRINGS || a->kind == HONE_ATTR_TENSORS;
-    static const char *const empty[] = {
-        [HONE_ATTR_INTS] = "ints", [HONE_ATTR_FLOATS] = "floats", [HONE_ATTR_STRINGS] = "strings", [HONE_ATTR_TENSORS] = "tensors"};
+    bool list = a->kind == HONE_ATTR_INTS || a->kind == HONE_ATTR_FLOATS || a->kind == HONE_ATTR_STRINGS ||
+                a->kind == HONE_ATTR_TENSORS;
+    static const char *const empty[] = {[HONE_ATTR_INTS] = "ints",
+                                        [HONE_ATTR_FLOATS] = "floats",
+                                        [HONE_ATTR_STRINGS] = "strings",
+                                        [HONE_ATTR_TENSORS] = "tensors"};
     put_name(t, a->name);
     hone_text_put(t, ": ");
     if (list && a->n == 0) {
@@ -202,7 +215,9 @@ static void put_attr(const hone_node *n, const hone_attr *a, int indent, hone_te
         case HONE_ATTR_STRINGS: put_string(t, a->s[k].text, a->s[k].bytes); break;
         case HONE_ATTR_TENSOR:
         case HONE_ATTR_TENSORS: hone_text_put(t, "tensor "), put_value(a->tensor[k], t); break;
-        case HONE_ATTR_TYPE: hone_text_put(t, "%s", hone_dtype_valid(a->i[0]) ? hone_dtypes[a->i[0]].name : "?"); break;
+        case HONE_ATTR_TYPE:
+            hone_text_put(t, "%s", hone_dtype_valid(a->i[0]) ? hone_dtypes[a->i[0]].name : "?");
+            break;
         case HONE_ATTR_BODY: put_graph(n->body[a->body], indent + INDENT, t); break;
         }
     }
@@ -263,7 +278,8 @@ static void put_graph(const hone_graph *g, int indent, hone_text *t) {
     if (!g->outer && g->opset) hone_text_put(t, " opset %d", g->opset);
     hone_text_put(t, " (");
     put_inputs(g, 0, g->n_formal, t);
-    if (g->n_formal < g->in.n) hone_text_put(t, g->n_formal ? "; " : ";"), put_inputs(g, g->n_formal, g->in.n, t);
+    if (g->n_formal < g->in.n)
+        hone_text_put(t, g->n_formal ? "; " : ";"), put_inputs(g, g->n_formal, g->in.n, t);
     hone_text_put(t, ") -> ");
     put_ids(g, g->out.at, g->out.n, t);
     hone_text_put(t, "%s{\n", g->out.n ? " " : "");

@@ -38,7 +38,7 @@ static hone_status wrong(const reader *r, const char *what) {
 }
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to read a graph's text"); }
 
-/* ---- words ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- words --------------------------------------------------------------------------------------------- */
 static void skip(reader *r) {
     for (; r->p < r->end; r->p++) {
         if (*r->p == '#')
@@ -62,7 +62,8 @@ static hone_status expect(reader *r, char c) {
     return take(r, c) ? HONE_OK : wrong(r, what);
 }
 static bool of_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '/';
 }
 
 static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
@@ -107,7 +108,7 @@ static hone_status read_name(reader *r, word *out) {
 }
 static bool is(const word *w, const char *text) { return !w->quoted && !strcmp(w->text, text); }
 
-/* ---- numbers ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 typedef struct {
     char text[48];
     bool real;
@@ -133,7 +134,7 @@ static hone_status read_i64(reader *r, int64_t *out) {
     return HONE_OK;
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------- */
 typedef struct {
     hone_tag tag;
     hone_dtype dtype;
@@ -171,7 +172,8 @@ static hone_status read_type(reader *r, type *t) {
             break;
         }
     if (!w.text) HONE_TRY(expect(r, '?'));
-    else if (!(t->dtype = hone_dtype_named(w.text, (size_t)w.bytes))) return wrong(r, "there is no such element type");
+    else if (!(t->dtype = hone_dtype_named(w.text, (size_t)w.bytes)))
+        return wrong(r, "there is no such element type");
     if (t->tag == HONE_TAG_TENSOR && take(r, '[')) HONE_TRY(read_dims(r, t));
     if (t->rank > 0 && peek(r) == 'o') {
         HONE_TRY(read_word(r, &w));
@@ -247,7 +249,8 @@ static hone_status read_random(reader *r, hone_value *v) {
         HONE_TRY(read_number(r, &hi));
     }
     HONE_TRY(expect(r, ')'));
-    uint64_t state = (uint64_t)seed, from = (uint64_t)strtoll(lo.text, NULL, 10), span = (uint64_t)strtoll(hi.text, NULL, 10) - from + 1;
+    uint64_t state = (uint64_t)seed, from = (uint64_t)strtoll(lo.text, NULL, 10),
+             span = (uint64_t)strtoll(hi.text, NULL, 10) - from + 1;
     double low = strtod(lo.text, NULL), high = strtod(hi.text, NULL);
     for (int64_t k = 0; k < n; k++) {
         uint64_t bits = next_random(&state);
@@ -263,7 +266,9 @@ static hone_status read_random(reader *r, hone_value *v) {
             }
         } else if (row->kind == HONE_KIND_FLOAT) {
             hone_dtype_store(v->dtype, at, HONE_F64, (hone_scalar){.f64 = low + (high - low) * u}, true);
-        } else hone_dtype_store(v->dtype, at, HONE_U64, (hone_scalar){.u64 = from + (span ? bits % span : bits)}, false);
+        } else
+            hone_dtype_store(v->dtype, at, HONE_U64, (hone_scalar){.u64 = from + (span ? bits % span : bits)},
+                             false);
     }
     return HONE_OK;
 }
@@ -315,7 +320,7 @@ static hone_status read_value(reader *r, int depth, hone_value **out) {
     return s;
 }
 
-/* ---- attributes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- attributes ---------------------------------------------------------------------------------------- */
 static hone_status read_graph(reader *r, hone_graph *outer, hone_graph **out);
 
 typedef struct {
@@ -347,11 +352,14 @@ static hone_status read_item(reader *r, items *all, const word *first) {
     number n;
     HONE_TRY(read_number(r, &n));
     all->real |= n.real;
-    return hone_push(&all->i, strtoll(n.text, NULL, 10)) && hone_push(&all->f, strtod(n.text, NULL)) ? HONE_OK : no_memory();
+    return hone_push(&all->i, strtoll(n.text, NULL, 10)) && hone_push(&all->f, strtod(n.text, NULL))
+               ? HONE_OK
+               : no_memory();
 }
 static hone_status make_attr(reader *r, const items *all, bool list, hone_attr *a) {
     hone_arena *arena = r->root->arena;
-    if ((all->t.n > 0) + (all->s.n > 0) + (all->i.n > 0) != 1) return wrong(r, "a list holds one kind of thing");
+    if ((all->t.n > 0) + (all->s.n > 0) + (all->i.n > 0) != 1)
+        return wrong(r, "a list holds one kind of thing");
     if (all->t.n) {
         a->kind = list ? HONE_ATTR_TENSORS : HONE_ATTR_TENSOR, a->n = all->t.n;
         a->tensor = hone_arena_copy(arena, all->t.at, sizeof *all->t.at * (size_t)all->t.n);
@@ -371,7 +379,10 @@ static hone_status read_items(reader *r, items *all, hone_attr *a) {
     static const struct {
         const char *word;
         hone_attr_kind kind;
-    } empty[] = {{"ints", HONE_ATTR_INTS}, {"floats", HONE_ATTR_FLOATS}, {"strings", HONE_ATTR_STRINGS}, {"tensors", HONE_ATTR_TENSORS}};
+    } empty[] = {{"ints", HONE_ATTR_INTS},
+                 {"floats", HONE_ATTR_FLOATS},
+                 {"strings", HONE_ATTR_STRINGS},
+                 {"tensors", HONE_ATTR_TENSORS}};
     char c = peek(r);
     if (take(r, '[')) {
         do HONE_TRY(read_item(r, all, NULL));
@@ -420,7 +431,7 @@ static hone_status read_attr(reader *r, hone_graph *g, hone_attr *a, hone_graph 
     return s;
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------------------------- */
+/* ---- statements ---------------------------------------------------------------------------------------- */
 static hone_status read_operands(reader *r, const hone_graph *g, ids *list) {
     while (peek(r) != ')' && peek(r) != ';') {
         word w;
@@ -493,7 +504,9 @@ static hone_status read_call(reader *r, hone_graph *g, draft *d) {
     hone_node *n = hone_graph_node(g, p, name.text, d->in.at, d->in.n, d->id.at, d->id.n);
     if (!n || !hone_node_attrs(g, n, d->attr.at, d->attr.n)) return no_memory();
     n->n_capture = d->in.n - own, n->n_body = d->body.n;
-    if (d->body.n && !(n->body = hone_arena_copy(g->arena, d->body.at, sizeof *d->body.at * (size_t)d->body.n))) return no_memory();
+    if (d->body.n &&
+        !(n->body = hone_arena_copy(g->arena, d->body.at, sizeof *d->body.at * (size_t)d->body.n)))
+        return no_memory();
     return HONE_OK;
 }
 static hone_status read_constant(reader *r, hone_graph *g, const word *name) {
@@ -525,7 +538,7 @@ static hone_status read_statement(reader *r, hone_graph *g) {
     return s;
 }
 
-/* ---- graphs ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------- */
 static hone_status read_inputs(reader *r, hone_graph *g) {
     int formal = -1;
     while (!take(r, ')')) {
@@ -544,7 +557,8 @@ static hone_status read_inputs(reader *r, hone_graph *g) {
         HONE_TRY(new_var(r, g, &w, &id));
         hone_var *v = g->var.at + id;
         v->tag = t.tag, v->dtype = t.dtype, v->rank = (int8_t)t.rank, v->layout = t.layout;
-        for (int k = 0; k < t.rank; k++) v->dim[k] = t.dim[k] == HONE_DIM_UNKNOWN && !g->outer ? hone_dim_symbol(g->dims, NULL) : t.dim[k];
+        for (int k = 0; k < t.rank; k++)
+            v->dim[k] = t.dim[k] == HONE_DIM_UNKNOWN && !g->outer ? hone_dim_symbol(g->dims, NULL) : t.dim[k];
         if (!hone_push(&g->in, id)) return no_memory();
     }
     g->n_formal = formal < 0 ? g->in.n : formal;

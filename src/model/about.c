@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   about: what a model file says of itself: who made it, texts, versions, and the types of inputs and outputs in its own
-   words. Read when somebody asks; nothing that runs depends on it, and no weight is looked at. */
+   about: what a model file says of itself: who made it, texts, versions, and the types of inputs and outputs
+   in its own words. Read when somebody asks; nothing that runs depends on it, and no weight is looked at. */
 #include <string.h>
 
 #include "model/onnx.h"
@@ -8,13 +8,17 @@
 
 enum { DEEPEST = 16 };
 static const char *const elements[] = {
-    "undefined",      "float",      "uint8",          "int8",   "uint16", "int16",      "int32",      "int64",    "string",
-    "bool",           "float16",    "double",         "uint32", "uint64", "complex64",  "complex128", "bfloat16", "float8e4m3fn",
-    "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",   "float4e2m1", "float8e8m0", "uint2",    "int2",
+    "undefined", "float",      "uint8",      "int8",         "uint16",         "int16",      "int32",
+    "int64",     "string",     "bool",       "float16",      "double",         "uint32",     "uint64",
+    "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+    "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2",
 };
-static const char *element(uint64_t number) { return number < sizeof elements / sizeof *elements ? elements[number] : "undefined"; }
+static const char *element(uint64_t number) {
+    return number < sizeof elements / sizeof *elements ? elements[number] : "undefined";
+}
 
-static hone_field field_of(hone_wire w, uint32_t number) { /* the last one, as protobuf has it; none: number 0 */
+/* the last one, as protobuf has it; none: number 0 */
+static hone_field field_of(hone_wire w, uint32_t number) {
     hone_field f, found = {0};
     while (hone_wire_next(&w, &f))
         if (f.number == number) found = f;
@@ -27,7 +31,8 @@ static void put_string(hone_text *t, const hone_field *f) {
     else hone_text_json(t, text);
     hone_arena_destroy(a);
 }
-/* "tensor(float)", "seq(map(int64,tensor(float)))"; returns the message of the innermost tensor, for its shape. */
+/* "tensor(float)", "seq(map(int64,tensor(float)))"; returns the message of the innermost tensor, for its
+   shape. */
 static hone_field put_type(hone_text *t, const hone_field *type, int depth) {
     static const struct {
         uint32_t number;
@@ -49,7 +54,8 @@ static hone_field put_type(hone_text *t, const hone_field *type, int depth) {
         hone_text_put(t, "%s(", lists[k].name);
         if (map) hone_text_put(t, "%s,", element(field_of(hone_wire_of(&list), 1).value));
         const hone_field inside = field_of(hone_wire_of(&list), map ? 2 : 1);
-        const hone_field found = inside.type == HONE_WIRE_BYTES && inside.number ? put_type(t, &inside, depth + 1) : none;
+        const hone_field found =
+            inside.type == HONE_WIRE_BYTES && inside.number ? put_type(t, &inside, depth + 1) : none;
         hone_text_put(t, ")");
         return lists[k].number == 9 ? found : none;
     }

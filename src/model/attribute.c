@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   attribute: AttributeProto becomes a hone_attr. Bodies and references are left to the importer, which knows names. */
+   attribute: AttributeProto becomes a hone_attr. Bodies and references are left to the importer, which knows
+   names. */
 #include "model/attribute.h"
 
 #include <string.h>
@@ -54,7 +55,9 @@ static double float_of(uint64_t bits) {
 static bool strings_of(hone_import *im, const hone_field *f, int n, hone_attr *a) {
     hone_string *list = HONE_NEW_N(im->scratch, hone_string, n ? n : 1);
     for (int k = 0; list && k < n; k++) {
-        list[k] = (hone_string){(int64_t)f[k].bytes, hone_arena_textn(im->scratch, f[k].bytes ? (const char *)f[k].data : "", f[k].bytes)};
+        list[k] = (hone_string){
+            (int64_t)f[k].bytes,
+            hone_arena_textn(im->scratch, f[k].bytes ? (const char *)f[k].data : "", f[k].bytes)};
         if (!list[k].text) return false;
     }
     a->s = list;
@@ -80,15 +83,16 @@ static int64_t elem_type(hone_wire w, int depth) {
     int64_t t = 0;
     while (depth < HONE_ONNX_MAX_DEPTH && hone_wire_next(&w, &f)) {
         if (depth % 2 && f.number == 1 && f.type == HONE_WIRE_VARINT) t = (int64_t)f.value;
-        else if (f.type == HONE_WIRE_BYTES && (f.number == 1 || f.number == 4 || f.number == 9)) t = elem_type(hone_wire_of(&f), depth + 1);
+        else if (f.type == HONE_WIRE_BYTES && (f.number == 1 || f.number == 4 || f.number == 9))
+            t = elem_type(hone_wire_of(&f), depth + 1);
     }
     return hone_dtype_valid(t) ? t : 0;
 }
 
 /* Old files leave `type` out: then the one field that is there says it. */
 static uint64_t guess_type(const attr_parts *p) {
-    static const uint8_t of[24] = {
-        [2] = 1, [3] = 2, [4] = 3, [5] = 4, [6] = 5, [7] = 6, [8] = 7, [9] = 8, [10] = 9, [11] = 10, [14] = 13, [22] = 11};
+    static const uint8_t of[24] = {[2] = 1, [3] = 2, [4] = 3,  [5] = 4,   [6] = 5,   [7] = 6,
+                                   [8] = 7, [9] = 8, [10] = 9, [11] = 10, [14] = 13, [22] = 11};
     for (int k = 0; k < 24; k++)
         if (of[k] && p->has[k]) return of[k];
     return 0;
@@ -102,7 +106,9 @@ static hone_status make_attr(hone_import *im, const attr_parts *p, hone_attr *a)
     switch (p->type ? p->type : guess_type(p)) {
     case 1: *a = hone_attr_of_floats(im, name, &f, 1), a->kind = HONE_ATTR_FLOAT; return HONE_OK;
     case 2: *a = hone_attr_of_int(im, name, i); return HONE_OK;
-    case 3: a->kind = HONE_ATTR_STRING, a->n = 1; return strings_of(im, one + 4, 1, a) ? HONE_OK : HONE_NO_MEMORY;
+    case 3:
+        a->kind = HONE_ATTR_STRING, a->n = 1;
+        return strings_of(im, one + 4, 1, a) ? HONE_OK : HONE_NO_MEMORY;
     case 4: a->kind = HONE_ATTR_TENSOR, a->n = 1; return tensors_of(im, one + 5, 1, false, a);
     case 6: {
         double *list = HONE_NEW_N(im->scratch, double, p->floats.n ? p->floats.n : 1);
@@ -114,9 +120,13 @@ static hone_status make_attr(hone_import *im, const attr_parts *p, hone_attr *a)
     case 8:
         a->kind = HONE_ATTR_STRINGS, a->n = p->strings.n;
         return strings_of(im, p->strings.at, p->strings.n, a) ? HONE_OK : HONE_NO_MEMORY;
-    case 9: a->kind = HONE_ATTR_TENSORS, a->n = p->tensors.n; return tensors_of(im, p->tensors.at, p->tensors.n, false, a);
+    case 9:
+        a->kind = HONE_ATTR_TENSORS, a->n = p->tensors.n;
+        return tensors_of(im, p->tensors.at, p->tensors.n, false, a);
     case 11: a->kind = HONE_ATTR_TENSOR, a->n = 1; return tensors_of(im, one + 22, 1, true, a);
-    case 13: *a = hone_attr_of_int(im, name, elem_type(hone_wire_of(one + 14), 0)), a->kind = HONE_ATTR_TYPE; return HONE_OK;
+    case 13:
+        *a = hone_attr_of_int(im, name, elem_type(hone_wire_of(one + 14), 0)), a->kind = HONE_ATTR_TYPE;
+        return HONE_OK;
     default: return hone_fail(HONE_NOT_SUPPORTED, "is of an unknown type");
     }
 }

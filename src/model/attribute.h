@@ -10,6 +10,7 @@ typedef struct {
     bool untyped;    /* its type had to be told by what it holds */
     const char *ref; /* in a function: the attribute of the call that this one stands for; NULL: none */
 } hone_onnx_attr;
-/* On failure a message that goes behind "attribute 'x' " (HONE_NO_MEMORY: none); the name is set. All lives as long as the load. */
+/* On failure a message that goes behind "attribute 'x' " (HONE_NO_MEMORY: none); the name is set. All lives
+   as long as the load. */
 hone_status hone_onnx_read_attr(hone_import *, hone_wire, hone_onnx_attr *out) HONE_CHECKED;
 #endif

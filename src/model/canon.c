@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   canon: where the newest version still has several ways to say the same, all but one are rewritten here: rows and passes know one. */
+   canon: where the newest version still has several ways to say the same, all but one are rewritten here:
+   rows and passes know one. */
 #include <string.h>
 
 #include "model/upgrade.h"
 
-/* ---- Sum, Mean, Max, Min of any number of inputs: two at a time ------------------------------------------------------------------- */
+/* ---- Sum, Mean, Max, Min of any number of inputs: two at a time ---------------------------------------- */
 void hone_canon_chain(hone_edit *e) {
     hone_draft *n = e->node;
     bool mean = strcmp(n->op, "Mean") == 0, sum = strcmp(n->op, "Sum") == 0;
@@ -17,17 +18,18 @@ void hone_canon_chain(hone_edit *e) {
         hone_edit_node(e, "Identity", y, HONE_IN(v), HONE_PLAIN);
         return;
     }
-    for (int k = 1; k < n->in.n; k++) v = hone_edit_node(e, op, k == n->in.n - 1 && !mean ? y : -1, HONE_IN(v, n->in.at[k]), HONE_PLAIN);
+    for (int k = 1; k < n->in.n; k++)
+        v = hone_edit_node(e, op, k == n->in.n - 1 && !mean ? y : -1, HONE_IN(v, n->in.at[k]), HONE_PLAIN);
     if (mean) hone_edit_node(e, "Div", y, HONE_IN(v, hone_edit_like(e, n->in.n, n->in.at[0])), HONE_PLAIN);
 }
 
-/* ---- MeanVarianceNormalization: its axes written out, all but the channels' --------------------------------------------------------- */
+/* ---- MeanVarianceNormalization: its axes written out, all but the channels' ---------------------------- */
 void hone_canon_mvn(hone_edit *e) {
     static const int64_t axes[] = {0, 2, 3};
     if (!hone_edit_attr(e, "axes")) hone_edit_set(e, hone_attr_of_ints(e->im, "axes", axes, 3));
 }
 
-/* ---- ConstantOfShape: the value as a scalar input --------------------------------------------------------------------------------- */
+/* ---- ConstantOfShape: the value as a scalar input ------------------------------------------------------ */
 void hone_canon_fill(hone_edit *e) {
     hone_draft *n = e->node;
     const hone_attr *a = hone_edit_attr(e, "value");
@@ -48,15 +50,16 @@ void hone_canon_fill(hone_edit *e) {
     hone_edit_drop(e, "value");
 }
 
-/* ---- Split: how many pieces is always said, for unwanted ones at the end are not listed ------------------------------------------- */
+/* ---- Split: how many pieces is always said, for unwanted ones at the end are not listed ---------------- */
 void hone_canon_split(hone_edit *e) {
     if (hone_draft_in(e->node, 1) < 0 && !hone_edit_attr(e, "num_outputs"))
         hone_edit_set(e, hone_attr_of_int(e->im, "num_outputs", e->node->out.n));
 }
 
-/* ---- recurrent cells with the batch first ----------------------------------------------------------------------------------------- */
+/* ---- recurrent cells with the batch first -------------------------------------------------------------- */
 static hone_vid turn(hone_edit *e, hone_vid x, hone_vid out, const int64_t *perm, int n) {
-    return hone_edit_node(e, "Transpose", out, HONE_IN(x), HONE_WITH(hone_attr_of_ints(e->im, "perm", perm, n)));
+    return hone_edit_node(e, "Transpose", out, HONE_IN(x),
+                          HONE_WITH(hone_attr_of_ints(e->im, "perm", perm, n)));
 }
 
 void hone_canon_layout(hone_edit *e) {
@@ -78,7 +81,7 @@ void hone_canon_layout(hone_edit *e) {
         if (wanted[k] >= 0) turn(e, made[k], wanted[k], k ? swap : batch_first, k ? 3 : 4);
 }
 
-/* ---- heads packed into the last dim ----------------------------------------------------------------------------------------------- */
+/* ---- heads packed into the last dim -------------------------------------------------------------------- */
 static const int64_t heads_first[] = {0, 2, 1, 3};
 
 /* [B, S, heads * D] → [B, heads, S, D] */
@@ -117,14 +120,16 @@ void hone_canon_rotary(hone_edit *e) {
     pack_heads(e, made, y);
 }
 
-/* ---- Resize: only the axes that change, only the inputs that say something -------------------------------------------------------- */
+/* ---- Resize: only the axes that change, only the inputs that say something ----------------------------- */
 /* Scales of exactly 1 go, and `axes` names the rest: an image is resized in two dims, not four. */
 static void drop_ones(hone_edit *e, const hone_value *scales) {
     const hone_attr *given = hone_edit_attr(e, "axes");
     int64_t n = hone_value_count(scales), axes[HONE_MAX_RANK];
     double kept[HONE_MAX_RANK] = {0};
     int m = 0;
-    if (scales->dtype != HONE_DTYPE_F32 || n > HONE_MAX_RANK || (given && (given->kind != HONE_ATTR_INTS || given->n != n))) return;
+    if (scales->dtype != HONE_DTYPE_F32 || n > HONE_MAX_RANK ||
+        (given && (given->kind != HONE_ATTR_INTS || given->n != n)))
+        return;
     for (int k = 0; k < n; k++) {
         kept[m] = hone_value_f64(scales, k);
         axes[m] = given ? given->i[k] : k;
@@ -157,7 +162,7 @@ void hone_canon_resize(hone_edit *e) {
     if (scales && hone_draft_in(n, 3) < 0 && n->out.n == 1) drop_ones(e, scales);
 }
 
-/* ---- training steps of several tensors: one node a tensor ------------------------------------------------------------------------- */
+/* ---- training steps of several tensors: one node a tensor ---------------------------------------------- */
 /* (R, T, all x, all gradients, all states…) → (all new x, all new states…) */
 void hone_canon_optimizer(hone_edit *e) {
     hone_draft *n = e->node;

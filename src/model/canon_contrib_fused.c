@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   canon_contrib_fused: products that carry what stood behind them, written out again: fusion does the joining here, and knows more partners. */
+   canon_contrib_fused: products that carry what stood behind them, written out again: fusion does the joining
+   here, and knows more partners. */
 #include "model/canon_contrib.h"
 
 /* [N, …, C] from or to [N, C, …]: a picture's four dims. */
@@ -12,7 +13,8 @@ void hone_contrib_fused_conv(hone_edit *e) {
     const char *name = hone_edit_text(e, "activation", "");
     double param[2] = {0};
     int n_param = 0;
-    for (; given && given->kind == HONE_ATTR_FLOATS && n_param < given->n && n_param < 2; n_param++) param[n_param] = given->f[n_param];
+    for (; given && given->kind == HONE_ATTR_FLOATS && n_param < given->n && n_param < 2; n_param++)
+        param[n_param] = given->f[n_param];
     bool nhwc = strncmp(n->op, "Nhwc", 4) == 0;
     hone_vid sum = hone_draft_in(n, 3), wanted;
     if (n->in.n > 3) n->in.n = 3;
@@ -31,7 +33,8 @@ void hone_contrib_fused_conv(hone_edit *e) {
 }
 
 /* The activation that attributes name, with its numbers; a node without one ends as it is. */
-static void activate_by_attributes(hone_edit *e, const char *name, const double *param, int n_param, hone_vid y, hone_vid wanted) {
+static void activate_by_attributes(hone_edit *e, const char *name, const double *param, int n_param,
+                                   hone_vid y, hone_vid wanted) {
     if (name[0]) hone_contrib_activate(e, name, param, n_param, y, wanted);
     else HONE_NODE_AS(e, "Identity", wanted, y);
 }
@@ -40,7 +43,8 @@ static const char *activation_attributes(hone_edit *e, double *param, int *n_par
     const char *name = hone_edit_text(e, "activation", "");
     *n_param = 0;
     for (int k = 0; k < 3; k++) { /* of beta and gamma an activation has one */
-        if (hone_edit_attr(e, words[k]) && *n_param < 2) param[(*n_param)++] = hone_edit_float(e, words[k], 0);
+        if (hone_edit_attr(e, words[k]) && *n_param < 2)
+            param[(*n_param)++] = hone_edit_float(e, words[k], 0);
         hone_edit_drop(e, words[k]);
     }
     hone_edit_drop(e, "activation");
@@ -58,7 +62,8 @@ void hone_contrib_fused_gemm(hone_edit *e) {
     activate_by_attributes(e, name, param, n_param, y, wanted);
 }
 
-/* Which dims of a stack of matrices go where: transBatch brings the first dim behind the batch, trans swaps the last two. False: none is moved. */
+/* Which dims of a stack of matrices go where: transBatch brings the first dim behind the batch, trans swaps
+   the last two. False: none is moved. */
 static bool order_of(int rank, bool batch, bool swap, int64_t *perm) {
     for (int k = 0; k < rank; k++) perm[k] = batch && k < rank - 1 ? (k == rank - 2 ? 0 : k + 1) : k;
     if (swap && rank > 1) {
@@ -84,7 +89,8 @@ void hone_contrib_fused_matmul(hone_edit *e) {
             return;
         }
         if (rank < 0 || (batch && rank < 3)) {
-            hone_edit_problem(e, HONE_NOT_SUPPORTED, "input %d is transposed, and its rank is %s", k, rank < 0 ? "not known" : "below 3");
+            hone_edit_problem(e, HONE_NOT_SUPPORTED, "input %d is transposed, and its rank is %s", k,
+                              rank < 0 ? "not known" : "below 3");
             n->placed = true;
             return;
         }
@@ -97,7 +103,7 @@ void hone_contrib_fused_matmul(hone_edit *e) {
     if (name[0]) hone_contrib_activate(e, name, param, n_param, y, wanted);
 }
 
-/* ---- Gelus and biases ------------------------------------------------------------------------------------------------------------- */
+/* ---- Gelus and biases ---------------------------------------------------------------------------------- */
 static void gelu(hone_edit *e, hone_vid x, hone_vid bias, bool fast) {
     hone_attr how = hone_attr_of_text(e->im, "approximate", "tanh");
     e->node->placed = true;
@@ -135,24 +141,29 @@ void hone_contrib_bias_split_gelu(hone_edit *e) {
     HONE_NODE_AS(e, "Mul", n->out.at[0], half[0], HONE_NODE(e, "Gelu", half[1]));
 }
 
-/* (x, bias, residual, ratio, training): models are run here, so Dropout drops nothing unless it is told to train. */
+/* (x, bias, residual, ratio, training): models are run here, so Dropout drops nothing unless it is told to
+   train. */
 void hone_contrib_bias_dropout(hone_edit *e) {
     hone_draft *n = e->node;
-    hone_vid residual = hone_draft_in(n, 2), out[] = {residual < 0 ? n->out.at[0] : hone_edit_var(e), hone_draft_out(n, 1)};
+    hone_vid residual = hone_draft_in(n, 2),
+             out[] = {residual < 0 ? n->out.at[0] : hone_edit_var(e), hone_draft_out(n, 1)};
     const hone_attr *seed = hone_edit_attr(e, "seed");
     n->placed = true;
-    hone_contrib_node(e, "", "Dropout", out, 2,
-                      HONE_IN(HONE_NODE(e, "Add", n->in.at[0], n->in.at[1]), hone_draft_in(n, 3), hone_draft_in(n, 4)), seed, seed != NULL);
+    hone_contrib_node(
+        e, "", "Dropout", out, 2,
+        HONE_IN(HONE_NODE(e, "Add", n->in.at[0], n->in.at[1]), hone_draft_in(n, 3), hone_draft_in(n, 4)),
+        seed, seed != NULL);
     if (residual >= 0) HONE_NODE_AS(e, "Add", n->out.at[0], out[0], residual);
 }
 
-/* Dims from `axis` on are normalized together, as Softmax did before version 13. The bias has the data's rank, or dims of 1 are put in front of it:
-   both are numpy's rule. */
+/* Dims from `axis` on are normalized together, as Softmax did before version 13. The bias has the data's
+   rank, or dims of 1 are put in front of it: both are numpy's rule. */
 void hone_contrib_bias_softmax(hone_edit *e) {
     hone_draft *n = e->node, soft = {.domain = "", .op = "Softmax", .name = n->name, .version = 12};
     hone_edit inner = {e->im, e->g, &soft};
     n->placed = true;
-    if (hone_push(&soft.in, HONE_NODE(e, "Add", n->in.at[0], n->in.at[1])) && hone_push(&soft.out, n->out.at[0])) {
+    if (hone_push(&soft.in, HONE_NODE(e, "Add", n->in.at[0], n->in.at[1])) &&
+        hone_push(&soft.out, n->out.at[0])) {
         hone_edit_set(&inner, hone_attr_of_int(e->im, "axis", hone_edit_int(e, "axis", 1)));
         hone_draft_place(&inner);
     } else {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   canon_contrib_misc: ops that ONNX has under another form or got later, and the experimental ones of ONNX's first years that ONNX Runtime still reads. */
+   canon_contrib_misc: ops that ONNX has under another form or got later, and the experimental ones of ONNX's
+   first years that ONNX Runtime still reads. */
 #include "model/canon_contrib.h"
 
-/* ---- the same op, in a version of ONNX ---------------------------------------------------------------------------------------------- */
+/* ---- the same op, in a version of ONNX ----------------------------------------------------------------- */
 void hone_contrib_renamed(hone_edit *e) { hone_contrib_becomes(e, e->node->op); }
 void hone_contrib_grid_sample(hone_edit *e) {
     hone_contrib_becomes(e, "GridSample");
@@ -18,7 +19,8 @@ void hone_contrib_dynamic_slice(hone_edit *e) { hone_contrib_becomes(e, "Slice")
 /* (x, the place of the new dim, a scalar) */
 void hone_contrib_expand_dims(hone_edit *e) {
     hone_draft *n = e->node;
-    hone_vid axis = HONE_NODE(e, "Reshape", hone_contrib_cast(e, n->in.at[1], HONE_DTYPE_I64), hone_contrib_number(e, 1));
+    hone_vid axis =
+        HONE_NODE(e, "Reshape", hone_contrib_cast(e, n->in.at[1], HONE_DTYPE_I64), hone_contrib_number(e, 1));
     n->placed = true;
     HONE_NODE_AS(e, "Unsqueeze", n->out.at[0], n->in.at[0], axis);
 }
@@ -48,7 +50,7 @@ void hone_contrib_conv_transpose(hone_edit *e) {
     hone_contrib_becomes(e, "ConvTranspose");
 }
 
-/* ---- experimental: numbers are attributes ------------------------------------------------------------------------------------------- */
+/* ---- experimental: numbers are attributes -------------------------------------------------------------- */
 static hone_vid times(hone_edit *e, hone_vid x, double by, hone_vid out) {
     return HONE_NODE_AS(e, "Mul", out, x, hone_edit_like(e, by, e->node->in.at[0]));
 }
@@ -90,24 +92,30 @@ void hone_contrib_image_scaler(hone_edit *e) {
     HONE_NODE_AS(e, "Add", n->out.at[0], times(e, n->in.at[0], hone_edit_float(e, "scale", 1), -1), b);
 }
 
-/* Borders (left, top, right, bottom) are cut off a picture; with `scale`, (height, width), what remains is so large, from left and top on. */
+/* Borders (left, top, right, bottom) are cut off a picture; with `scale`, (height, width), what remains is so
+   large, from left and top on. */
 void hone_contrib_crop(hone_edit *e) {
     hone_draft *n = e->node;
     const hone_attr *border = hone_edit_attr(e, "border"), *size = hone_edit_attr(e, "scale");
     n->placed = true;
-    if (!border || border->kind != HONE_ATTR_INTS || border->n != 4 || (size && (size->kind != HONE_ATTR_INTS || size->n != 2))) {
+    if (!border || border->kind != HONE_ATTR_INTS || border->n != 4 ||
+        (size && (size->kind != HONE_ATTR_INTS || size->n != 2))) {
         hone_edit_problem(e, HONE_BAD_INPUT, "attribute 'border' has four numbers, 'scale' two");
         return;
     }
-    const int64_t axes[] = {2, 3}, from[] = {border->i[1], border->i[0]}, cut[] = {border->i[3], border->i[2]};
-    hone_vid end, shape = hone_edit_node(e, "Shape", -1, HONE_IN(n->in.at[0]),
-                                         HONE_WITH(hone_attr_of_int(e->im, "start", 2), hone_attr_of_int(e->im, "end", 4)));
+    const int64_t axes[] = {2, 3}, from[] = {border->i[1], border->i[0]},
+                  cut[] = {border->i[3], border->i[2]};
+    hone_vid end,
+        shape =
+            hone_edit_node(e, "Shape", -1, HONE_IN(n->in.at[0]),
+                           HONE_WITH(hone_attr_of_int(e->im, "start", 2), hone_attr_of_int(e->im, "end", 4)));
     if (size) end = HONE_NODE(e, "Add", hone_edit_i64s(e, from, 2), hone_edit_i64s(e, size->i, 2));
     else end = HONE_NODE(e, "Sub", shape, hone_edit_i64s(e, cut, 2));
-    HONE_NODE_AS(e, "Slice", n->out.at[0], n->in.at[0], hone_edit_i64s(e, from, 2), end, hone_edit_i64s(e, axes, 2));
+    HONE_NODE_AS(e, "Slice", n->out.at[0], n->in.at[0], hone_edit_i64s(e, from, 2), end,
+                 hone_edit_i64s(e, axes, 2));
 }
 
-/* ---- a few more that are sums and products -------------------------------------------------------------------------------------------- */
+/* ---- a few more that are sums and products ------------------------------------------------------------- */
 /* x + y * gate */
 void hone_contrib_gated_add(hone_edit *e) {
     hone_draft *n = e->node;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
-   canon_contrib_quant: QLinear… of com.microsoft as DequantizeLinear, the op in floats, QuantizeLinear. That is what each of them means, and the form in which
-   quantizers write everything else: the passes that find integer arithmetic in such pairs serve both. Products of integers are in canon_contrib_integer.c. */
+   canon_contrib_quant: QLinear… of com.microsoft as DequantizeLinear, the op in floats, QuantizeLinear. That
+   is what each of them means, and the form in which quantizers write everything else: the passes that find
+   integer arithmetic in such pairs serve both. Products of integers are in canon_contrib_integer.c. */
 #include "model/canon_contrib.h"
 
-/* ---- to floats and back ----------------------------------------------------------------------------------------------------------- */
+/* ---- to floats and back -------------------------------------------------------------------------------- */
 hone_vid hone_contrib_dequantize(hone_edit *e, hone_vid x, hone_vid scale, hone_vid zero) {
     return hone_edit_node(e, "DequantizeLinear", -1, HONE_IN(x, scale, zero), HONE_PLAIN);
 }
 /* Without a zero point the result would be u8: it is of x's type, with a zero point of 0. */
-void hone_contrib_quantize(hone_edit *e, hone_vid v, hone_vid scale, hone_vid zero, hone_vid like, hone_vid out) {
+void hone_contrib_quantize(hone_edit *e, hone_vid v, hone_vid scale, hone_vid zero, hone_vid like,
+                           hone_vid out) {
     if (zero < 0) zero = hone_edit_like(e, 0, like);
     HONE_NODE_AS(e, "QuantizeLinear", out, v, scale, zero);
 }
@@ -24,7 +26,7 @@ static void bytes(hone_edit *e, hone_vid v, int k, hone_vid like) {
     hone_contrib_quantize(e, v, n->in.at[k], hone_draft_in(n, k + 1), like, n->out.at[0]);
 }
 
-/* ---- element by element ----------------------------------------------------------------------------------------------------------- */
+/* ---- element by element -------------------------------------------------------------------------------- */
 /* (a, scale, zero, b, scale, zero, scale, zero) */
 void hone_contrib_q_binary(hone_edit *e) {
     hone_draft *n = e->node;
@@ -66,7 +68,8 @@ void hone_contrib_q_concat(hone_edit *e) {
         return;
     }
     for (int k = 0; k < parts; k++)
-        part[k] = hone_contrib_dequantize(e, n->in.at[2 + 3 * k], hone_draft_in(n, 3 + 3 * k), hone_draft_in(n, 4 + 3 * k));
+        part[k] = hone_contrib_dequantize(e, n->in.at[2 + 3 * k], hone_draft_in(n, 3 + 3 * k),
+                                          hone_draft_in(n, 4 + 3 * k));
     hone_contrib_node(e, "", "Concat", &all, 1, part, parts, &axis, 1);
     hone_contrib_quantize(e, all, n->in.at[0], n->in.at[1], n->in.at[2], n->out.at[0]);
 }
@@ -86,8 +89,10 @@ void hone_contrib_q_softmax(hone_edit *e) {
         hone_import_no_memory(e->im);
     }
     hone_draft_free(&soft);
-    /* ONNX Runtime, whose op it is, multiplies by the whole part of 1 / scale: by 254 where the scale is 0.00392157 */
-    const hone_vid scale = HONE_NODE(e, "Reciprocal", HONE_NODE(e, "Floor", HONE_NODE(e, "Reciprocal", n->in.at[3])));
+    /* ONNX Runtime, whose op it is, multiplies by the whole part of 1 / scale: by 254 where the scale is
+       0.00392157 */
+    const hone_vid scale =
+        HONE_NODE(e, "Reciprocal", HONE_NODE(e, "Floor", HONE_NODE(e, "Reciprocal", n->in.at[3])));
     hone_contrib_quantize(e, v, scale, hone_draft_in(n, 4), n->in.at[0], n->out.at[0]);
 }
 
@@ -100,7 +105,7 @@ void hone_contrib_q_mean(hone_edit *e) {
     bytes(e, hone_edit_node(e, "ReduceMean", -1, HONE_IN(floats(e, 0), at), &keep, 1), 3, n->in.at[0]);
 }
 
-/* ---- pictures ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- pictures ------------------------------------------------------------------------------------------ */
 /* How many dims x has; an attribute that has a number for each spatial one helps. 0: a problem is noted. */
 static int picture_rank(hone_edit *e, hone_vid x) {
     const hone_attr *kernel = hone_edit_attr(e, "kernel_shape");
@@ -137,7 +142,9 @@ static void between_transposes(hone_edit *e, const char *op, bool last) {
     hone_contrib_channels_last(e, made, rank, wanted);
 }
 void hone_contrib_nhwc_max_pool(hone_edit *e) { between_transposes(e, "MaxPool", true); }
-void hone_contrib_q_conv(hone_edit *e) { between_transposes(e, "QLinearConv", hone_edit_int(e, "channels_last", 0) != 0); }
+void hone_contrib_q_conv(hone_edit *e) {
+    between_transposes(e, "QLinearConv", hone_edit_int(e, "channels_last", 0) != 0);
+}
 
 /* (x, scale, zero, scale, zero): AveragePool or GlobalAveragePool of floats, with the node's attributes */
 void hone_contrib_q_pool(hone_edit *e) {
@@ -162,5 +169,5 @@ void hone_contrib_q_pool(hone_edit *e) {
     hone_contrib_quantize(e, v, scale, zero, x, out);
 }
 
-/* ---- QuantizeLinear and DequantizeLinear: ONNX's, which came later ------------------------------------------------------------------ */
+/* ---- QuantizeLinear and DequantizeLinear: ONNX's, which came later ------------------------------------- */
 void hone_contrib_q_linear(hone_edit *e) { hone_contrib_becomes(e, e->node->op); }

@@ -9,7 +9,7 @@
 
 enum { MAX_PROBLEMS = 50, MAX_NODES = 1 << 19, RANK_STEPS = 64 };
 
-/* ---- problems -------------------------------------------------------------------------------------------------------------------- */
+/* ---- problems ------------------------------------------------------------------------------------------ */
 static void note(hone_import *im, hone_status s, const char *line) {
     if (im->worst != HONE_NO_MEMORY && (s != HONE_NOT_SUPPORTED || !im->worst)) im->worst = s;
     if (im->n_problem++ < MAX_PROBLEMS) {
@@ -46,7 +46,8 @@ void hone_import_forgive(hone_import *im, const char *format, ...) {
     hone_visible(shown, sizeof shown, line, strlen(line), false);
     if (im->n_forgiven > MAX_PROBLEMS || has_line(&im->forgiven, shown)) return;
     im->n_forgiven++;
-    hone_text_put(&im->forgiven, "%s%s", im->forgiven.n ? "\n" : "", im->n_forgiven > MAX_PROBLEMS ? "… and more" : shown);
+    hone_text_put(&im->forgiven, "%s%s", im->forgiven.n ? "\n" : "",
+                  im->n_forgiven > MAX_PROBLEMS ? "… and more" : shown);
 }
 
 void hone_import_no_memory(hone_import *im) {
@@ -54,7 +55,8 @@ void hone_import_no_memory(hone_import *im) {
 }
 
 bool hone_import_stop(const hone_import *im) {
-    return im->n_problem > MAX_PROBLEMS || im->n_node > MAX_NODES || im->inlined_bytes > im->inlined_limit || im->worst == HONE_NO_MEMORY;
+    return im->n_problem > MAX_PROBLEMS || im->n_node > MAX_NODES || im->inlined_bytes > im->inlined_limit ||
+           im->worst == HONE_NO_MEMORY;
 }
 
 bool hone_import_count(hone_import *im, size_t inlined_bytes) {
@@ -62,7 +64,8 @@ bool hone_import_count(hone_import *im, size_t inlined_bytes) {
     im->n_node++;
     im->inlined_bytes += inlined_bytes;
     if (im->n_node <= MAX_NODES && im->inlined_bytes <= im->inlined_limit) return true;
-    hone_import_problem(im, HONE_NOT_SUPPORTED, "the model has more than %d nodes, or its functions repeat too much", MAX_NODES);
+    hone_import_problem(im, HONE_NOT_SUPPORTED,
+                        "the model has more than %d nodes, or its functions repeat too much", MAX_NODES);
     return false;
 }
 
@@ -80,7 +83,7 @@ void hone_edit_problem(hone_edit *e, hone_status s, const char *format, ...) {
     note(e->im, s, line);
 }
 
-/* ---- the draft ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the draft ----------------------------------------------------------------------------------------- */
 void hone_draft_free(hone_draft *n) {
     hone_vec_free(&n->in);
     hone_vec_free(&n->out);
@@ -98,7 +101,9 @@ void hone_edit_set_in(hone_edit *e, int k, hone_vid v) {
     n->in.at[k] = v;
 }
 
-const hone_attr *hone_edit_attr(const hone_edit *e, const char *name) { return hone_attr_find(e->node->attr.at, e->node->attr.n, name); }
+const hone_attr *hone_edit_attr(const hone_edit *e, const char *name) {
+    return hone_attr_find(e->node->attr.at, e->node->attr.n, name);
+}
 int64_t hone_edit_int(const hone_edit *e, const char *name, int64_t otherwise) {
     return hone_attr_int(e->node->attr.at, e->node->attr.n, name, otherwise);
 }
@@ -122,7 +127,7 @@ void hone_edit_set(hone_edit *e, hone_attr a) {
     if (!hone_push(&e->node->attr, a)) hone_import_no_memory(e->im);
 }
 
-/* ---- attributes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- attributes ---------------------------------------------------------------------------------------- */
 hone_attr hone_attr_of_int(hone_import *im, const char *name, int64_t v) {
     hone_attr a = hone_attr_of_ints(im, name, &v, 1);
     a.kind = HONE_ATTR_INT;
@@ -151,7 +156,7 @@ hone_attr hone_attr_of_text(hone_import *im, const char *name, const char *v) {
     return (hone_attr){.name = name, .kind = HONE_ATTR_STRING, .n = 1, .s = copy};
 }
 
-/* ---- constants and nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- constants and nodes ------------------------------------------------------------------------------- */
 hone_vid hone_edit_const(hone_edit *e, hone_value *take) {
     hone_vid v = take ? hone_graph_const(e->g, NULL, take) : -1;
     if (v < 0) hone_import_no_memory(e->im);
@@ -185,7 +190,8 @@ hone_vid hone_edit_scalar(hone_edit *e, hone_dtype t, double x) {
 hone_vid hone_edit_like(hone_edit *e, double x, hone_vid like) {
     hone_dtype t = hone_edit_dtype(e, like);
     if (t != HONE_DTYPE_NONE) return hone_edit_scalar(e, t, x);
-    return hone_edit_node(e, "CastLike", -1, HONE_IN(hone_edit_scalar(e, HONE_DTYPE_F32, x), like), HONE_PLAIN);
+    return hone_edit_node(e, "CastLike", -1, HONE_IN(hone_edit_scalar(e, HONE_DTYPE_F32, x), like),
+                          HONE_PLAIN);
 }
 
 hone_vid hone_edit_var(hone_edit *e) {
@@ -194,7 +200,8 @@ hone_vid hone_edit_var(hone_edit *e) {
     return v;
 }
 
-hone_vid hone_edit_node(hone_edit *e, const char *op, hone_vid out, const hone_vid *in, int n_in, const hone_attr *attr, int n_attr) {
+hone_vid hone_edit_node(hone_edit *e, const char *op, hone_vid out, const hone_vid *in, int n_in,
+                        const hone_attr *attr, int n_attr) {
     hone_draft n = {.domain = "", .op = op, .name = e->node->name, .version = HONE_NEWEST};
     if (out < 0) out = hone_edit_var(e);
     bool good = hone_push(&n.out, out);
@@ -206,18 +213,21 @@ hone_vid hone_edit_node(hone_edit *e, const char *op, hone_vid out, const hone_v
     return out;
 }
 
-/* ---- what is known --------------------------------------------------------------------------------------------------------------- */
-/* Nodes that came since this was asked last are inferred. In a body the formal inputs are unknown, so little comes of it. */
+/* ---- what is known ------------------------------------------------------------------------------------- */
+/* Nodes that came since this was asked last are inferred. In a body the formal inputs are unknown, so little
+   comes of it. */
 static void infer_so_far(const hone_edit *e) {
     hone_import *im = e->im;
     if (!im->instances) im->instances = hone_instances_create();
-    if (!im->instances || hone_graph_infer_from(e->g, im->instances, e->g->inferred)) hone_import_no_memory(im);
+    if (!im->instances || hone_graph_infer_from(e->g, im->instances, e->g->inferred))
+        hone_import_no_memory(im);
     e->g->inferred = e->g->node.n;
 }
 
 hone_dtype hone_edit_dtype(const hone_edit *e, hone_vid v) {
     const hone_var *var = hone_var_of(e->g, v);
-    if (var && var->tag == HONE_TAG_TENSOR && var->dtype == HONE_DTYPE_NONE && e->g->inferred < e->g->node.n) infer_so_far(e);
+    if (var && var->tag == HONE_TAG_TENSOR && var->dtype == HONE_DTYPE_NONE && e->g->inferred < e->g->node.n)
+        infer_so_far(e);
     return var && var->tag == HONE_TAG_TENSOR ? var->dtype : HONE_DTYPE_NONE;
 }
 
@@ -314,7 +324,7 @@ int hone_edit_rank(const hone_edit *e, hone_vid v) {
     return var->rank;
 }
 
-/* ---- the row --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the row ------------------------------------------------------------------------------------------- */
 static const hone_attr_spec *spec_of(const hone_program *p, const char *name) {
     for (int k = 0; k < p->n_attr; k++)
         if (strcmp(p->attr[k].name, name) == 0) return p->attr + k;
@@ -327,17 +337,20 @@ static bool has_kind(hone_attr *a, hone_attr_kind want, hone_import *im) {
         a->kind = want;
         return true;
     }
-    if (a->kind == HONE_ATTR_INT && want == HONE_ATTR_TYPE) return a->kind = want, a->i[0] == 0 || hone_dtype_valid(a->i[0]);
+    if (a->kind == HONE_ATTR_INT && want == HONE_ATTR_TYPE)
+        return a->kind = want, a->i[0] == 0 || hone_dtype_valid(a->i[0]);
     if (a->kind == HONE_ATTR_STRING && want == HONE_ATTR_STRINGS) return a->kind = want, true;
     bool ints = a->kind == HONE_ATTR_INT || a->kind == HONE_ATTR_INTS;
-    if (ints && (want == HONE_ATTR_FLOAT || want == HONE_ATTR_FLOATS) && (want == HONE_ATTR_FLOATS || a->n == 1)) {
+    if (ints && (want == HONE_ATTR_FLOAT || want == HONE_ATTR_FLOATS) &&
+        (want == HONE_ATTR_FLOATS || a->n == 1)) {
         double *f = HONE_NEW_N(im->scratch, double, a->n ? a->n : 1);
         if (!f) return hone_import_no_memory(im), false;
         for (int k = 0; k < a->n; k++) f[k] = (double)a->i[k];
         *a = (hone_attr){.name = a->name, .kind = want, .n = a->n, .f = f};
         return true;
     }
-    if (a->n == 0 && (want == HONE_ATTR_INTS || want == HONE_ATTR_FLOATS || want == HONE_ATTR_STRINGS)) { /* an empty list says no type */
+    /* an empty list says no type */
+    if (a->n == 0 && (want == HONE_ATTR_INTS || want == HONE_ATTR_FLOATS || want == HONE_ATTR_STRINGS)) {
         static const int64_t none;
         *a = (hone_attr){.name = a->name, .kind = want, .i = want == HONE_ATTR_INTS ? &none : NULL};
         return true;
@@ -355,7 +368,8 @@ static void check_attrs(hone_edit *e, const hone_program *p) {
         hone_attr a = n->attr.at[k];
         const hone_attr_spec *spec = spec_of(p, a.name);
         if (a.kind != HONE_ATTR_BODY && harmless(a.name)) continue;
-        if (a.kind != HONE_ATTR_BODY && !spec) hone_edit_problem(e, HONE_NOT_SUPPORTED, "unknown attribute '%.60s'", a.name);
+        if (a.kind != HONE_ATTR_BODY && !spec)
+            hone_edit_problem(e, HONE_NOT_SUPPORTED, "unknown attribute '%.60s'", a.name);
         else if (spec && a.kind != HONE_ATTR_BODY && !has_kind(&a, spec->kind, e->im))
             hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' has the wrong type", a.name);
         else n->attr.at[kept++] = a;
@@ -375,7 +389,8 @@ static hone_dtype output_type(const hone_graph *g, const hone_node *n, const hon
     for (int k = 0; k < p->n_in && k < n->n_in - n->n_capture; k++) {
         const hone_operand *from = p->operand + k;
         const hone_var *v = hone_var_of(g, n->in[k]);
-        if (v && v->tag == HONE_TAG_TENSOR && v->dtype != HONE_DTYPE_NONE && from->of == HONE_OF_VAR && strcmp(from->type, o->type) == 0)
+        if (v && v->tag == HONE_TAG_TENSOR && v->dtype != HONE_DTYPE_NONE && from->of == HONE_OF_VAR &&
+            strcmp(from->type, o->type) == 0)
             return v->dtype;
     }
     return HONE_DTYPE_NONE;
@@ -385,7 +400,8 @@ static void set_output_types(hone_graph *g, const hone_node *n) {
     const hone_program *p = n->program;
     for (int k = 0; k < n->n_out && k < p->n_out; k++) {
         const hone_operand *o = p->operand + p->n_in + k;
-        if (n->out[k] >= 0 && o->shaped && g->var.at[n->out[k]].tag == HONE_TAG_TENSOR) g->var.at[n->out[k]].dtype = output_type(g, n, o);
+        if (n->out[k] >= 0 && o->shaped && g->var.at[n->out[k]].tag == HONE_TAG_TENSOR)
+            g->var.at[n->out[k]].dtype = output_type(g, n, o);
     }
 }
 
@@ -401,7 +417,8 @@ static void make_node(hone_edit *e, const hone_program *p) {
         node->n_body = n->n_body;
         node->n_capture = n->capture.n;
     }
-    if (!node || (n->n_body && !node->body) || !hone_node_attrs(e->g, node, n->attr.at, n->attr.n)) hone_import_no_memory(e->im);
+    if (!node || (n->n_body && !node->body) || !hone_node_attrs(e->g, node, n->attr.at, n->attr.n))
+        hone_import_no_memory(e->im);
     else set_output_types(e->g, node);
 }
 
@@ -414,7 +431,8 @@ void hone_draft_place(hone_edit *e) {
     if (!hone_import_count(e->im, 0)) return;
     const hone_program *p = hone_library_find(e->im->library, n->domain, n->op);
     if (!p) { /* a row that is there and cannot be had says why itself */
-        if (hone_library_has(e->im->library, n->domain, n->op)) hone_edit_problem(e, HONE_BUG, "%s", hone_fail_text());
+        if (hone_library_has(e->im->library, n->domain, n->op))
+            hone_edit_problem(e, HONE_BUG, "%s", hone_fail_text());
         else hone_edit_problem(e, HONE_NOT_SUPPORTED, "unknown op");
         return;
     }

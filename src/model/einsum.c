@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   einsum: Einsum becomes transposes, products and sums. Terms are taken from the left two at a time: with one label summed and at most one
-   of its own on each side the pair is a MatMul (batch labels broadcast), otherwise a product over all labels and a sum.
+   einsum: Einsum becomes transposes, products and sums. Terms are taken from the left two at a time: with one
+   label summed and at most one of its own on each side the pair is a MatMul (batch labels broadcast),
+   otherwise a product over all labels and a sum.
 
-   A label is a letter, or for dims under "…" ELLIPSIS + their distance from the right end of it, so that they line up as numpy's do. */
+   A label is a letter, or for dims under "…" ELLIPSIS + their distance from the right end of it, so that they
+   line up as numpy's do. */
 #include <string.h>
 
 #include "model/upgrade.h"
@@ -31,12 +33,14 @@ static bool add(labels *l, int label) {
 }
 static bool add_new(labels *l, int label) { return has(l, label) || add(l, label); }
 
-/* ---- steps on a term ------------------------------------------------------------------------------------------------------------- */
+/* ---- steps on a term ----------------------------------------------------------------------------------- */
 static void transpose(hone_edit *e, term *t, const labels *order) {
     int64_t perm[MAX_LABELS];
     bool same = true;
     for (int k = 0; k < order->n; k++) perm[k] = place_of(&t->l, order->at[k]), same &= perm[k] == k;
-    if (!same) t->v = hone_edit_node(e, "Transpose", -1, HONE_IN(t->v), HONE_WITH(hone_attr_of_ints(e->im, "perm", perm, order->n)));
+    if (!same)
+        t->v = hone_edit_node(e, "Transpose", -1, HONE_IN(t->v),
+                              HONE_WITH(hone_attr_of_ints(e->im, "perm", perm, order->n)));
     t->l = *order;
 }
 
@@ -50,7 +54,8 @@ static void arrange(hone_edit *e, term *t, const labels *order) {
         else missing[n++] = k;
     }
     transpose(e, t, &present);
-    if (n) t->v = hone_edit_node(e, "Unsqueeze", -1, HONE_IN(t->v, hone_edit_i64s(e, missing, n)), HONE_PLAIN);
+    if (n)
+        t->v = hone_edit_node(e, "Unsqueeze", -1, HONE_IN(t->v, hone_edit_i64s(e, missing, n)), HONE_PLAIN);
     t->l = *order;
 }
 
@@ -82,9 +87,13 @@ static void take_diagonals(hone_edit *e, term *t) {
         perm[m] = p, perm[m + 1] = q, shape[m] = -1;
         hone_attr last = hone_attr_of_int(e->im, "start", -1);
         hone_vid one = hone_edit_i64s(e, &(int64_t){1}, 1), end = hone_edit_i64s(e, &(int64_t){INT64_MAX}, 1);
-        hone_vid x = hone_edit_node(e, "Transpose", -1, HONE_IN(t->v), HONE_WITH(hone_attr_of_ints(e->im, "perm", perm, m + 2)));
-        hone_vid step = hone_edit_node(e, "Add", -1, HONE_IN(hone_edit_node(e, "Shape", -1, HONE_IN(x), HONE_WITH(last)), one), HONE_PLAIN);
-        hone_vid flat = hone_edit_node(e, "Reshape", -1, HONE_IN(x, hone_edit_i64s(e, shape, m + 1)), HONE_PLAIN);
+        hone_vid x = hone_edit_node(e, "Transpose", -1, HONE_IN(t->v),
+                                    HONE_WITH(hone_attr_of_ints(e->im, "perm", perm, m + 2)));
+        hone_vid step = hone_edit_node(
+            e, "Add", -1, HONE_IN(hone_edit_node(e, "Shape", -1, HONE_IN(x), HONE_WITH(last)), one),
+            HONE_PLAIN);
+        hone_vid flat =
+            hone_edit_node(e, "Reshape", -1, HONE_IN(x, hone_edit_i64s(e, shape, m + 1)), HONE_PLAIN);
         hone_vid from = hone_edit_i64s(e, &(int64_t){0}, 1), axis = hone_edit_i64s(e, &(int64_t){m}, 1);
         t->v = hone_edit_node(e, "Slice", -1, HONE_IN(flat, from, end, axis, step), HONE_PLAIN);
         add(&rest, t->l.at[p]);
@@ -93,12 +102,13 @@ static void take_diagonals(hone_edit *e, term *t) {
     }
 }
 
-/* ---- two terms ------------------------------------------------------------------------------------------------------------------- */
+/* ---- two terms ----------------------------------------------------------------------------------------- */
 static term multiply(hone_edit *e, term a, term b, const labels *keep) {
     labels batch = {0}, summed = {0}, mine = {0}, yours = {0}, all;
     for (int k = 0; k < a.l.n; k++)
         if (has(&b.l, a.l.at[k])) add(has(keep, a.l.at[k]) ? &batch : &summed, a.l.at[k]);
-    labels only_a = *keep, only_b = *keep; /* what each side must still have: what is wanted, and what both have */
+    /* what each side must still have: what is wanted, and what both have */
+    labels only_a = *keep, only_b = *keep;
     for (int k = 0; k < summed.n; k++) add_new(&only_a, summed.at[k]), add_new(&only_b, summed.at[k]);
     sum_others(e, &a, &only_a);
     sum_others(e, &b, &only_b);
@@ -108,7 +118,8 @@ static term multiply(hone_edit *e, term a, term b, const labels *keep) {
         if (!has(&a.l, b.l.at[k])) add(&yours, b.l.at[k]);
     term y = {0};
     if (summed.n == 1 && mine.n <= 1 && yours.n <= 1 && batch.n + 2 <= MAX_LABELS) {
-        /* [batch…, mine, summed] · [batch…, summed, yours]; a side without a label of its own has a dim of 1 there. */
+        /* [batch…, mine, summed] · [batch…, summed, yours]; a side without a label of its own has a dim of 1
+           there. */
         labels left = batch, right = batch;
         int64_t ones[2];
         int n = 0, nobody = -1;
@@ -138,17 +149,20 @@ static term multiply(hone_edit *e, term a, term b, const labels *keep) {
     return y;
 }
 
-/* ---- the equation ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the equation -------------------------------------------------------------------------------------- */
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/* One term's letters up to a comma, an arrow or the end; `under` dims stand under its "...", -1: not known. NULL: wrong. */
+/* One term's letters up to a comma, an arrow or the end; `under` dims stand under its "...", -1: not known.
+   NULL: wrong. */
 static const char *read_term(hone_edit *e, const char *c, int under, labels *out) {
     *out = (labels){0};
     for (; *c && *c != ',' && *c != '-'; c++) {
         if (*c == ' ') continue;
         if (strncmp(c, "...", 3) == 0) {
             if (under < 0) {
-                hone_edit_problem(e, HONE_NOT_SUPPORTED, "its equation has \"...\" for an input of unknown rank: give the input's shape");
+                hone_edit_problem(
+                    e, HONE_NOT_SUPPORTED,
+                    "its equation has \"...\" for an input of unknown rank: give the input's shape");
                 return NULL;
             }
             for (int k = under - 1; k >= 0; k--)
@@ -191,7 +205,8 @@ void hone_canon_einsum(hone_edit *e) {
         int rank = hone_edit_rank(e, n->in.at[terms]), under = rank < 0 ? -1 : rank - count_letters(c);
         bool dots = strstr(c, "...") && strstr(c, "...") < c + strcspn(c, ",-");
         if (dots && under > widest) widest = under;
-        c = under < -1 || (rank >= 0 && (dots ? under < 0 : under != 0)) ? NULL : read_term(e, c, under, in + terms);
+        c = under < -1 || (rank >= 0 && (dots ? under < 0 : under != 0)) ? NULL
+                                                                         : read_term(e, c, under, in + terms);
         if (!c || n->in.at[terms] < 0) c = NULL;
         else if (++terms < n->in.n) c = *c == ',' ? c + 1 : NULL;
     }

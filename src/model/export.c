@@ -12,9 +12,11 @@
 #define MOST_BYTES ((uint64_t)INT32_MAX) /* what readers of protobuf take */
 #define MOST_WEIGHTS (MOST_BYTES - ((uint64_t)64 << 20))
 
-void hone_export_no_memory(hone_exporter *x) { hone_export_fail(x, hone_fail(HONE_NO_MEMORY, "no memory to export a model")); }
+void hone_export_no_memory(hone_exporter *x) {
+    hone_export_fail(x, hone_fail(HONE_NO_MEMORY, "no memory to export a model"));
+}
 
-/* ---- what the whole graph has ----------------------------------------------------------------------------------------------------- */
+/* ---- what the whole graph has -------------------------------------------------------------------------- */
 typedef struct {
     hone_exporter *x;
     int tildes;     /* the longest run in any name */
@@ -33,7 +35,8 @@ static void look_at(survey *y, const hone_graph *g) {
     for (int v = 0; v < g->var.n; v++) {
         const hone_var *var = g->var.at + v;
         count_tildes(y, var->name);
-        if (var->value && var->tag == HONE_TAG_TENSOR && !hone_push(&y->x->shared, ((hone_export_shared){.value = var->value, .first = g})))
+        if (var->value && var->tag == HONE_TAG_TENSOR &&
+            !hone_push(&y->x->shared, ((hone_export_shared){.value = var->value, .first = g})))
             hone_export_no_memory(y->x);
     }
     for (int k = 0; k < g->node.n; k++) {
@@ -64,14 +67,15 @@ static void find_shared(survey *y) {
         hone_export_shared e = x->shared.at[k];
         size_t bytes = hone_dtype_file_bytes(e.value->dtype, (size_t)hone_value_count(e.value));
         y->bytes += bytes < MOST_BYTES ? bytes : MOST_BYTES;
-        for (; k < x->shared.n && x->shared.at[k].value == e.value; k++) e.many |= x->shared.at[k].first != e.first;
+        for (; k < x->shared.n && x->shared.at[k].value == e.value; k++)
+            e.many |= x->shared.at[k].first != e.first;
         if (e.many) e.name = name_in(x->root, e.value);
         x->shared.at[n] = e;
     }
     x->shared.n = n;
 }
 
-/* ---- the model ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the model ----------------------------------------------------------------------------------------- */
 static void put_opset(hone_wire_out *w, const char *domain, int version) {
     hone_wire_mark m = hone_wire_open(w, 8);
     hone_wire_put_text(w, 1, domain);
@@ -91,9 +95,10 @@ static void put_model(hone_exporter *x) {
         put_opset(w, x->domain[d].domain, x->domain[d].version);
         if (x->domain[d].last && x->domain[d].version > x->domain[d].until)
             hone_export_fail(x, hone_fail(HONE_NOT_SUPPORTED,
-                                          "cannot export node '%.80s': its op left %s after version %d, and node '%.80s' needs version %d",
-                                          x->domain[d].last, x->domain[d].domain, x->domain[d].until, x->domain[d].needs,
-                                          x->domain[d].version));
+                                          "cannot export node '%.80s': its op left %s after version %d, and "
+                                          "node '%.80s' needs version %d",
+                                          x->domain[d].last, x->domain[d].domain, x->domain[d].until,
+                                          x->domain[d].needs, x->domain[d].version));
     }
     if (w->failed) hone_export_no_memory(x);
     else w->bytes[ir_version] = (uint8_t)hone_export_ir_version(x->opset);
@@ -111,7 +116,8 @@ static hone_status make(hone_exporter *x, const hone_graph *g, const hone_export
     find_shared(&y);
     outside |= y.bytes > (to->inline_max ? to->inline_max : MOST_WEIGHTS);
     if (outside && !to->data.put)
-        return hone_fail(HONE_NOT_SUPPORTED, "cannot export: %llu bytes of weights need a file beside the model",
+        return hone_fail(HONE_NOT_SUPPORTED,
+                         "cannot export: %llu bytes of weights need a file beside the model",
                          (unsigned long long)y.bytes);
     if (outside) x->data_name = to->data_name;
     if (!x->status) put_model(x);
@@ -133,7 +139,8 @@ static hone_status send_outside(const hone_exporter *x, const hone_sink *to) {
     for (int k = 0; k < x->outside.n; k++) {
         const hone_value *v = x->outside.at[k].value;
         size_t n = (size_t)hone_value_count(v);
-        if (x->outside.at[k].offset > at) HONE_TRY(to->put(to->context, zeros, (size_t)(x->outside.at[k].offset - at)));
+        if (x->outside.at[k].offset > at)
+            HONE_TRY(to->put(to->context, zeros, (size_t)(x->outside.at[k].offset - at)));
         HONE_TRY(hone_wire_send_elements(v->dtype, v->data, n, to));
         at = x->outside.at[k].offset + hone_dtype_file_bytes(v->dtype, n);
     }
@@ -142,9 +149,11 @@ static hone_status send_outside(const hone_exporter *x, const hone_sink *to) {
 
 hone_status hone_graph_export(const hone_graph *g, const hone_export_to *to, hone_exported *out) {
     hone_exporter x = {0};
-    if (g->outer) return hone_fail(HONE_BAD_INPUT, "cannot export graph '%.100s': it is the body of a node", g->name);
+    if (g->outer)
+        return hone_fail(HONE_BAD_INPUT, "cannot export graph '%.100s': it is the body of a node", g->name);
     hone_status s = make(&x, g, to, false);
-    if (!s && hone_wire_size(&x.w) > MOST_BYTES && !x.data_name && to->data.put) { /* weights fit, but not with the rest */
+    /* weights fit, but not with the rest */
+    if (!s && hone_wire_size(&x.w) > MOST_BYTES && !x.data_name && to->data.put) {
         finish(&x);
         s = make(&x, g, to, true);
     }
@@ -158,12 +167,14 @@ hone_status hone_graph_export(const hone_graph *g, const hone_export_to *to, hon
     return s;
 }
 
-/* ---- to files -------------------------------------------------------------------------------------------------------------------- */
+/* ---- to files ------------------------------------------------------------------------------------------ */
 hone_status hone_graph_not_source(const hone_graph *g, const char *path) {
     const hone_onnx_files *files = g->keep_free == hone_onnx_files_free ? g->keep : NULL;
     bool same = files && files->beside && hone_file_same(path, files->beside);
     for (int k = 0; files && k < files->name.n && !same; k++) same = hone_file_same(path, files->name.at[k]);
-    return same ? hone_fail(HONE_BAD_INPUT, "cannot write '%s': the model is read from that file; choose another name", path) : HONE_OK;
+    return same ? hone_fail(HONE_BAD_INPUT,
+                            "cannot write '%s': the model is read from that file; choose another name", path)
+                : HONE_OK;
 }
 
 typedef struct {

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
-   export: a graph becomes a standard ONNX model that other runtimes load. The way back from onnx.h; no pass runs here.
+   export: a graph becomes a standard ONNX model that other runtimes load. The way back from onnx.h; no pass
+   runs here.
 
-   - Nodes are written in the graph's order; a fused group is written as its parts; layouts mean nothing here (dims are logical).
-   - Constants are initializers with raw data, sent to the sink straight from where they lie: no second copy is held.
-   - Captures of bodies are names of the outer scope again. A constant that several graphs share is written once, outside.
-   - The opset is the lowest that has all the forms used (18 at least). A row that is not standard ONNX is written as standard nodes, or
+   - Nodes are written in the graph's order; a fused group is written as its parts; layouts mean nothing here
+     (dims are logical).
+   - Constants are initializers with raw data, sent to the sink straight from where they lie: no second copy
+     is held.
+   - Captures of bodies are names of the outer scope again. A constant that several graphs share is written
+     once, outside.
+   - The opset is the lowest that has all the forms used (18 at least). A row that is not standard ONNX is
+     written as standard nodes, or
      the export is refused with a line that names the node.
-   - Types of inputs and outputs are written where they are known: run hone_graph_infer first if outputs should have theirs. */
+   - Types of inputs and outputs are written where they are known: run hone_graph_infer first if outputs
+     should have theirs. */
 #ifndef HONE_MODEL_EXPORT_H
 #define HONE_MODEL_EXPORT_H
 #include "ir/graph.h"
@@ -27,9 +33,13 @@ typedef struct {
     int opset;                        /* of ai.onnx */
 } hone_exported;
 
-hone_status hone_graph_export(const hone_graph *, const hone_export_to *, hone_exported *out_or_null) HONE_CHECKED;
-/* To a file, whole or not at all; above 2 GB the weights go to PATH.data beside it. Never onto a file that the graph was read from. */
-hone_status hone_graph_export_file(const hone_graph *, const char *path, hone_exported *out_or_null) HONE_CHECKED;
-/* Fails where `path` is the model's file or one of its external data, links included: the graph may point into them. */
+hone_status hone_graph_export(const hone_graph *, const hone_export_to *,
+                              hone_exported *out_or_null) HONE_CHECKED;
+/* To a file, whole or not at all; above 2 GB the weights go to PATH.data beside it. Never onto a file that
+   the graph was read from. */
+hone_status hone_graph_export_file(const hone_graph *, const char *path,
+                                   hone_exported *out_or_null) HONE_CHECKED;
+/* Fails where `path` is the model's file or one of its external data, links included: the graph may point
+   into them. */
 hone_status hone_graph_not_source(const hone_graph *, const char *path) HONE_CHECKED;
 #endif

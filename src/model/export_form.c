@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
    export_form: which opset a node needs, and forms of our own written as standard nodes.
 
-   Every node is in the newest form of its op, but most forms are older than the newest version: that often only takes more types. So a
-   model is written for the lowest opset that has what its nodes say, by the table below, and never below 18: from there on reductions
-   take their axes, and Split and Resize say what they do, as rows here have it. */
+   Every node is in the newest form of its op, but most forms are older than the newest version: that often
+   only takes more types. So a model is written for the lowest opset that has what its nodes say, by the table
+   below, and never below 18: from there on reductions take their axes, and Split and Resize say what they do,
+   as rows here have it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/export_write.h"
 
-/* ---- opsets ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- opsets -------------------------------------------------------------------------------------------- */
 #define BIT(t) (1u << HONE_DTYPE_##t)
 enum {
     FLOAT8 = BIT(F8E4M3FN) | BIT(F8E4M3FNUZ) | BIT(F8E5M2) | BIT(F8E5M2FNUZ),
@@ -17,8 +18,8 @@ enum {
     HALVES = BIT(F16) | BIT(BF16),
     SIGNED = BIT(I8) | BIT(I16) | BIT(I32) | BIT(I64)
 };
-/* A node of this op needs `opset` where it has the attribute (of that text or number), or an operand of one of the types, or so many inputs;
-   without any of these, always. Only what changed after opset 18. */
+/* A node of this op needs `opset` where it has the attribute (of that text or number), or an operand of one
+   of the types, or so many inputs; without any of these, always. Only what changed after opset 18. */
 static const struct {
     const char *op;
     int opset;
@@ -91,12 +92,14 @@ static const struct {
     {"TopK", 24, NULL, NULL, BIT(BF16), 0},
     {"Unique", 28, NULL, NULL, BIT(BF16), 0},
 };
-/* What any op that takes the type needs, if its newest version is as new as that. Before 22 few ops took bf16. */
+/* What any op that takes the type needs, if its newest version is as new as that. Before 22 few ops took
+   bf16. */
 static const struct {
     uint32_t types;
     int opset;
 } type_needs[] = {
-    {FLOAT8 | BIT(U4) | BIT(I4), 21}, {BIT(BF16), 22}, {BIT(F4E2M1), 23}, {BIT(F8E8M0), 24}, {BIT(U2) | BIT(I2), 25},
+    {FLOAT8 | BIT(U4) | BIT(I4), 21}, {BIT(BF16), 22}, {BIT(F4E2M1), 23}, {BIT(F8E8M0), 24},
+    {BIT(U2) | BIT(I2), 25},
 };
 /* Where an op left its domain. */
 static const struct {
@@ -105,8 +108,8 @@ static const struct {
 } gone[] = {{"ai.onnx.ml", "TreeEnsembleClassifier", 4}, {"ai.onnx.ml", "TreeEnsembleRegressor", 4}};
 
 int hone_export_ir_version(int opset) {
-    static const uint8_t of[] = {
-        [18] = 8, [19] = 9, [20] = 9, [21] = 10, [22] = 10, [23] = 11, [24] = 12, [25] = 13, [26] = 13, [27] = 13, [28] = 14};
+    static const uint8_t of[] = {[18] = 8,  [19] = 9,  [20] = 9,  [21] = 10, [22] = 10, [23] = 11,
+                                 [24] = 12, [25] = 13, [26] = 13, [27] = 13, [28] = 14};
     return opset < (int)sizeof of ? of[opset] : 14;
 }
 
@@ -117,7 +120,9 @@ static void raise(hone_exporter *x, int opset) {
 static void need_domain(hone_exporter *x, const hone_onnx_node *n, int since) {
     int d = 0;
     while (d < x->n_domain && strcmp(x->domain[d].domain, n->domain) != 0) d++;
-    if (d == x->n_domain) x->n_domain++, x->domain[d].domain = n->domain, x->domain[d].version = 1, x->domain[d].needs = n->name;
+    if (d == x->n_domain)
+        x->n_domain++, x->domain[d].domain = n->domain, x->domain[d].version = 1,
+                       x->domain[d].needs = n->name;
     if (x->domain[d].version < since) x->domain[d].version = since, x->domain[d].needs = n->name;
     for (size_t k = 0; k < sizeof gone / sizeof *gone; k++)
         if (strcmp(gone[k].domain, n->domain) == 0 && strcmp(gone[k].op, n->op) == 0)
@@ -125,7 +130,8 @@ static void need_domain(hone_exporter *x, const hone_onnx_node *n, int since) {
 }
 
 static bool says(const hone_attr *a, const char *text) {
-    return a->kind == HONE_ATTR_INT ? a->i[0] == atoi(text) : strcmp(hone_attr_text(a, 1, a->name, ""), text) == 0;
+    return a->kind == HONE_ATTR_INT ? a->i[0] == atoi(text)
+                                    : strcmp(hone_attr_text(a, 1, a->name, ""), text) == 0;
 }
 
 void hone_export_need(hone_exporter *x, const hone_onnx_node *n, uint32_t dtypes, int since) {
@@ -147,7 +153,7 @@ void hone_export_need(hone_exporter *x, const hone_onnx_node *n, uint32_t dtypes
     if (strcmp(n->op, "Mod") == 0 && floats && !hone_attr_int(n->attr, n->n_attr, "fmod", 0)) raise(x, 28);
 }
 
-/* ---- forms of our own ------------------------------------------------------------------------------------------------------------- */
+/* ---- forms of our own ---------------------------------------------------------------------------------- */
 static uint32_t dtypes_of(const hone_export_scope *s, const hone_node *n) {
     uint32_t all = 0;
     for (int k = 0; k < n->n_in; k++)
@@ -156,11 +162,17 @@ static uint32_t dtypes_of(const hone_export_scope *s, const hone_node *n) {
 }
 
 /* A standard node in the place of n; `out` NULL: a new name, which is returned. */
-static const char *put(hone_exporter *x, hone_export_scope *s, const hone_node *n, const char *op, const char *a, const char *b,
-                       const char *out, const hone_attr *attr) {
+static const char *put(hone_exporter *x, hone_export_scope *s, const hone_node *n, const char *op,
+                       const char *a, const char *b, const char *out, const hone_attr *attr) {
     const char *in[] = {a, b}, *to = out ? out : hone_export_fresh(x, n->name);
-    hone_onnx_node node = {
-        .op = op, .name = n->name, .in = in, .n_in = a ? b ? 2 : 1 : 0, .out = &to, .n_out = 1, .attr = attr, .n_attr = attr != NULL};
+    hone_onnx_node node = {.op = op,
+                           .name = n->name,
+                           .in = in,
+                           .n_in = a ? b ? 2 : 1 : 0,
+                           .out = &to,
+                           .n_out = 1,
+                           .attr = attr,
+                           .n_attr = attr != NULL};
     hone_export_need(x, &node, dtypes_of(s, n), 0);
     hone_export_put_node(x, s, &node);
     return to;
@@ -176,12 +188,15 @@ static void constant_of_shape(hone_exporter *x, hone_export_scope *s, const hone
     }
     hone_value one = *v, *list[] = {&one};
     one.rank = 1, one.dim[0] = 1;
-    put(x, s, n, "ConstantOfShape", shape, NULL, y, &(hone_attr){.name = "value", .kind = HONE_ATTR_TENSOR, .n = 1, .tensor = list});
+    put(x, s, n, "ConstantOfShape", shape, NULL, y,
+        &(hone_attr){.name = "value", .kind = HONE_ATTR_TENSOR, .n = 1, .tensor = list});
 }
 
-/* A mask of one row for all queries is repeated for each: the specification lets it be broadcast, ONNX Runtime 1.31 does not. */
+/* A mask of one row for all queries is repeated for each: the specification lets it be broadcast, ONNX
+   Runtime 1.31 does not. */
 static void attention(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
-    const hone_var *q = s->g->var.at + n->in[0], *mask = n->n_in > 3 && n->in[3] >= 0 ? s->g->var.at + n->in[3] : NULL;
+    const hone_var *q = s->g->var.at + n->in[0],
+                   *mask = n->n_in > 3 && n->in[3] >= 0 ? s->g->var.at + n->in[3] : NULL;
     if (!mask || mask->rank < 2 || mask->dim[mask->rank - 2] != 1 || q->rank != 4 || q->dim[2] == 1) {
         hone_export_node_with(x, s, n, -1, NULL);
         return;
@@ -191,38 +206,53 @@ static void attention(hone_exporter *x, hone_export_scope *s, const hone_node *n
     const hone_attr axis = {.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){0}};
     const hone_attr one = {.name = "value_ints", .kind = HONE_ATTR_INTS, .n = 1, .i = (const int64_t[]){1}};
     const char *in = hone_export_name(x, s, n->in[0]), *count = hone_export_fresh(x, n->name);
-    hone_onnx_node shape = {.op = "Shape", .name = n->name, .in = &in, .n_in = 1, .out = &count, .n_out = 1, .attr = rows, .n_attr = 2};
+    hone_onnx_node shape = {.op = "Shape",
+                            .name = n->name,
+                            .in = &in,
+                            .n_in = 1,
+                            .out = &count,
+                            .n_out = 1,
+                            .attr = rows,
+                            .n_attr = 2};
     hone_export_need(x, &shape, 0, 0);
     hone_export_put_node(x, s, &shape);
-    const char *to = put(x, s, n, "Concat", count, put(x, s, n, "Constant", NULL, NULL, NULL, &one), NULL, &axis);
-    hone_export_node_with(x, s, n, 3, put(x, s, n, "Expand", hone_export_name(x, s, n->in[3]), to, NULL, NULL));
+    const char *to =
+        put(x, s, n, "Concat", count, put(x, s, n, "Constant", NULL, NULL, NULL, &one), NULL, &axis);
+    hone_export_node_with(x, s, n, 3,
+                          put(x, s, n, "Expand", hone_export_name(x, s, n->in[3]), to, NULL, NULL));
 }
 
 /* Heads joined for GroupQueryAttention, which wants them so, and split again behind it. */
-static const char *with_heads(hone_exporter *x, hone_export_scope *s, const hone_node *n, const char *in, int64_t heads, const char *out) {
+static const char *with_heads(hone_exporter *x, hone_export_scope *s, const hone_node *n, const char *in,
+                              int64_t heads, const char *out) {
     static const int64_t order[] = {0, 2, 1, 3}, join[] = {0, 0, -1};
     const int64_t split[] = {0, 0, heads, -1};
     const hone_attr perm = {.name = "perm", .kind = HONE_ATTR_INTS, .n = 4, .i = order};
-    const hone_attr shape = {.name = "value_ints", .kind = HONE_ATTR_INTS, .n = heads ? 4 : 3, .i = heads ? split : join};
+    const hone_attr shape = {
+        .name = "value_ints", .kind = HONE_ATTR_INTS, .n = heads ? 4 : 3, .i = heads ? split : join};
     const char *to = put(x, s, n, "Constant", NULL, NULL, NULL, &shape);
-    if (heads) return put(x, s, n, "Transpose", put(x, s, n, "Reshape", in, to, NULL, NULL), NULL, out, &perm);
+    if (heads)
+        return put(x, s, n, "Transpose", put(x, s, n, "Reshape", in, to, NULL, NULL), NULL, out, &perm);
     return put(x, s, n, "Reshape", put(x, s, n, "Transpose", in, NULL, NULL, &perm), to, out, NULL);
 }
 static void cached_attention(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
-    enum { BIAS = 10, SINK = 11, INPUTS = 12, OUTPUTS = 4 }; /* of GroupQueryAttention; the row has these two behind the rest */
+    /* of GroupQueryAttention; the row has these two behind the rest */
+    enum { BIAS = 10, SINK = 11, INPUTS = 12, OUTPUTS = 4 };
     const char *in[INPUTS], *out[OUTPUTS];
     for (int k = 0; k < INPUTS; k++) {
         int own = k < 7 ? k : k < BIAS ? -1 : k - 3;
         in[k] = own >= 0 && own < n->n_in && n->in[own] >= 0 ? hone_export_name(x, s, n->in[own]) : "";
         if (k < 3) in[k] = with_heads(x, s, n, in[k], 0, NULL);
     }
-    for (int k = 0; k < OUTPUTS; k++) out[k] = k < n->n_out && n->out[k] >= 0 ? hone_export_name(x, s, n->out[k]) : "";
+    for (int k = 0; k < OUTPUTS; k++)
+        out[k] = k < n->n_out && n->out[k] >= 0 ? hone_export_name(x, s, n->out[k]) : "";
     const char *y = out[0];
     int n_in = INPUTS, n_out = OUTPUTS;
     out[0] = hone_export_fresh(x, n->name);
     while (!in[n_in - 1][0]) n_in--;
     while (!out[n_out - 1][0]) n_out--;
-    hone_onnx_node node = {"com.microsoft", "GroupQueryAttention", n->name, in, out, n_in, n_out, n->attr, n->n_attr, NULL};
+    hone_onnx_node node = {
+        "com.microsoft", "GroupQueryAttention", n->name, in, out, n_in, n_out, n->attr, n->n_attr, NULL};
     hone_export_need(x, &node, 0, 1);
     hone_export_put_node(x, s, &node);
     with_heads(x, s, n, out[0], hone_attr_int(n->attr, n->n_attr, "num_heads", 1), y);
@@ -233,9 +263,11 @@ static void experts(hone_exporter *x, hone_export_scope *s, const hone_node *n) 
     static const int64_t last[] = {-1};
     const hone_attr axes = {.name = "value_ints", .kind = HONE_ATTR_INTS, .n = 1, .i = last};
     const char *at = put(x, s, n, "Constant", NULL, NULL, NULL, &axes);
-    const char *picked = put(x, s, n, "Gather", hone_export_name(x, s, n->in[1]), hone_export_name(x, s, n->in[2]), NULL, NULL);
+    const char *picked = put(x, s, n, "Gather", hone_export_name(x, s, n->in[1]),
+                             hone_export_name(x, s, n->in[2]), NULL, NULL);
     const char *column = put(x, s, n, "Unsqueeze", hone_export_name(x, s, n->in[0]), at, NULL, NULL);
-    put(x, s, n, "Squeeze", put(x, s, n, "MatMul", picked, column, NULL, NULL), at, hone_export_name(x, s, n->out[0]), NULL);
+    put(x, s, n, "Squeeze", put(x, s, n, "MatMul", picked, column, NULL, NULL), at,
+        hone_export_name(x, s, n->out[0]), NULL);
 }
 
 static const struct {
@@ -245,12 +277,16 @@ static const struct {
     {"", "Attention", attention},
     {"", "ConstantOfShape", constant_of_shape},
     {"hone", "QLinearMatMul", hone_export_quant_matmul},
+    {"hone", "QLinearAveragePool", hone_export_quant_mean},
+    {"hone", "QLinearMean", hone_export_quant_mean},
+    {"hone", "QLinearResize", hone_export_quant_mean},
     {"hone", "Table", hone_export_table},
     {"hone", "CachedAttention", cached_attention},
     {"hone", "Experts", experts},
 };
 /* com.microsoft: what import left in it is written as it was, and ONNX Runtime reads it. */
-static const char *const standard[] = {"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft"};
+static const char *const standard[] = {"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training",
+                                       "com.microsoft"};
 
 void hone_export_node(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
     const hone_program *p = n->program;
@@ -264,10 +300,11 @@ void hone_export_node(hone_exporter *x, hone_export_scope *s, const hone_node *n
     hone_status st = hone_library_builtin(&rows);
     while (d < domains && strcmp(standard[d], p->domain) != 0) d++;
     if (st) hone_export_fail(x, st);
-    else if (d < domains && hone_library_has(rows, p->domain, p->name)) hone_export_node_with(x, s, n, -1, NULL);
+    else if (d < domains && hone_library_has(rows, p->domain, p->name))
+        hone_export_node_with(x, s, n, -1, NULL);
     else
-        hone_export_fail(x,
-                         hone_fail(HONE_NOT_SUPPORTED,
-                                   "cannot export node '%.100s' (%s%s%s): its op is not standard ONNX, and no standard nodes say the same",
-                                   n->name, p->domain, p->domain[0] ? "." : "", p->name));
+        hone_export_fail(x, hone_fail(HONE_NOT_SUPPORTED,
+                                      "cannot export node '%.100s' (%s%s%s): its op is not standard ONNX, "
+                                      "and no standard nodes say the same",
+                                      n->name, p->domain, p->domain[0] ? "." : "", p->name));
 }

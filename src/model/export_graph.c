@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
    export_graph: graphs, scopes and nodes as GraphProto and NodeProto.
 
-   Names are found when they are read: a capture has the name of the var outside, a constant that several graphs share its one name in the
-   outermost, everything else its own, unless a scope around it has that name too. Nodes are written before initializers, so what was
-   read is known by then, and what nobody reads is not written. Nodes' names (titles, here) are made different, as readers want them. */
+   Names are found when they are read: a capture has the name of the var outside, a constant that several
+   graphs share its one name in the outermost, everything else its own, unless a scope around it has that name
+   too. Nodes are written before initializers, so what was read is known by then, and what nobody reads is not
+   written. Nodes' names (titles, here) are made different, as readers want them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/export_write.h"
 #include "model/onnx.h"
 
-/* ---- names ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 const char *hone_export_fresh(hone_exporter *x, const char *base) {
     const char *t = hone_arena_text(x->arena, "%s%s%d", base, x->tag, ++x->serial);
     if (!t) hone_export_no_memory(x);
@@ -24,7 +25,8 @@ static int by_value(const void *a, const void *b) {
 
 static hone_export_shared *shared_of(const hone_exporter *x, const hone_value *v) {
     if (!v || !x->shared.n) return NULL;
-    hone_export_shared *e = bsearch(&(hone_export_shared){.value = v}, x->shared.at, (size_t)x->shared.n, sizeof *e, by_value);
+    hone_export_shared *e =
+        bsearch(&(hone_export_shared){.value = v}, x->shared.at, (size_t)x->shared.n, sizeof *e, by_value);
     return e && e->many ? e : NULL;
 }
 
@@ -59,7 +61,8 @@ static uint32_t hash_of(const char *name) {
 /* Where a node's name stands in the hash, or the free place where it would. */
 static int place_of(const hone_exporter *x, const char *title) {
     uint32_t k = hash_of(title) & (uint32_t)(x->titles.room - 1);
-    while (x->titles.at[k] && strcmp(x->titles.at[k], title) != 0) k = (k + 1) & (uint32_t)(x->titles.room - 1);
+    while (x->titles.at[k] && strcmp(x->titles.at[k], title) != 0)
+        k = (k + 1) & (uint32_t)(x->titles.room - 1);
     return (int)k;
 }
 
@@ -83,7 +86,7 @@ static const char *title_of(hone_exporter *x, const char *title) {
     return title;
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 void hone_export_put_node(hone_exporter *x, hone_export_scope *s, const hone_onnx_node *n) {
     hone_wire_out *w = &x->w;
     const char *title = title_of(x, n->name);
@@ -116,26 +119,37 @@ static int outputs_of(const hone_export_scope *s, const hone_node *n) {
     return all > last ? all : last;
 }
 
-/* A constant of halves among operands of f32 (passes/half.c): a Cast says so in the file, and the constant stays as small as it is. */
+/* A constant of halves among operands of f32 (passes/half.c): a Cast says so in the file, and the constant
+   stays as small as it is. */
 static bool stands_for_f32(const hone_export_scope *s, const hone_node *n, int k) {
     const hone_program *p = n->program;
     const hone_dtype t = n->in[k] >= 0 ? s->g->var.at[n->in[k]].dtype : HONE_DTYPE_NONE;
-    if (k >= p->n_in || p->operand[k].of != HONE_OF_VAR || (t != HONE_DTYPE_F16 && t != HONE_DTYPE_BF16)) return false;
+    if (k >= p->n_in || p->operand[k].of != HONE_OF_VAR || (t != HONE_DTYPE_F16 && t != HONE_DTYPE_BF16))
+        return false;
     for (int q = 0; q < n->n_in && q < p->n_in; q++)
-        if (n->in[q] >= 0 && p->operand[q].of == HONE_OF_VAR && !strcmp(p->operand[q].type, p->operand[k].type) &&
-            s->g->var.at[n->in[q]].dtype == HONE_DTYPE_F32)
+        if (n->in[q] >= 0 && p->operand[q].of == HONE_OF_VAR &&
+            !strcmp(p->operand[q].type, p->operand[k].type) && s->g->var.at[n->in[q]].dtype == HONE_DTYPE_F32)
             return true;
     return false;
 }
 static const char *widened(hone_exporter *x, hone_export_scope *s, const hone_node *n, const char *from) {
     const char *to = hone_export_fresh(x, from);
-    const hone_attr attr = {.name = "to", .kind = HONE_ATTR_TYPE, .n = 1, .i = (const int64_t[]){HONE_DTYPE_F32}};
-    hone_onnx_node cast = {.op = "Cast", .name = n->name, .in = &from, .n_in = 1, .out = &to, .n_out = 1, .attr = &attr, .n_attr = 1};
+    const hone_attr attr = {
+        .name = "to", .kind = HONE_ATTR_TYPE, .n = 1, .i = (const int64_t[]){HONE_DTYPE_F32}};
+    hone_onnx_node cast = {.op = "Cast",
+                           .name = n->name,
+                           .in = &from,
+                           .n_in = 1,
+                           .out = &to,
+                           .n_out = 1,
+                           .attr = &attr,
+                           .n_attr = 1};
     hone_export_need(x, &cast, 0, 0);
     hone_export_put_node(x, s, &cast);
     return to;
 }
-void hone_export_node_with(hone_exporter *x, hone_export_scope *s, const hone_node *n, int other, const char *name) {
+void hone_export_node_with(hone_exporter *x, hone_export_scope *s, const hone_node *n, int other,
+                           const char *name) {
     const hone_program *p = n->program;
     int n_in = n->n_in - n->n_capture, n_out = outputs_of(s, n);
     uint32_t dtypes = 0;
@@ -161,10 +175,11 @@ void hone_export_node_with(hone_exporter *x, hone_export_scope *s, const hone_no
     hone_export_put_node(x, s, &node);
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------- */
 static void put_input(hone_exporter *x, hone_export_scope *s, int k, const hone_node *of) {
     const hone_graph *g = s->g;
-    bool turn = of && k < 2 && strcmp(of->program->name, "Loop") == 0; /* the number of the turn, and whether it goes on */
+    /* the number of the turn, and whether it goes on */
+    bool turn = of && k < 2 && strcmp(of->program->name, "Loop") == 0;
     hone_wire_mark m = hone_wire_open(&x->w, 11);
     hone_wire_put_text(&x->w, 1, hone_export_name(x, s, g->in.at[k]));
     if (turn) hone_export_scalar_type(x, 2, k ? HONE_DTYPE_BOOL : HONE_DTYPE_I64);
@@ -172,9 +187,10 @@ static void put_input(hone_exporter *x, hone_export_scope *s, int k, const hone_
     hone_wire_close(&x->w, m);
 }
 
-/* Outputs of bodies have no type: readers infer it, and know better what is inside a list. But those of SequenceMap are tensors, and must
-   say of what. */
-static void put_output(hone_exporter *x, const hone_export_scope *s, int k, const char *name, const hone_node *of) {
+/* Outputs of bodies have no type: readers infer it, and know better what is inside a list. But those of
+   SequenceMap are tensors, and must say of what. */
+static void put_output(hone_exporter *x, const hone_export_scope *s, int k, const char *name,
+                       const hone_node *of) {
     const hone_graph *g = s->g;
     hone_wire_mark m = hone_wire_open(&x->w, 12);
     hone_wire_put_text(&x->w, 1, name);
@@ -183,7 +199,8 @@ static void put_output(hone_exporter *x, const hone_export_scope *s, int k, cons
     hone_wire_close(&x->w, m);
 }
 
-/* An output must be made in its graph, and stand once: what is handed through from outside, or stands twice, goes through Identity. */
+/* An output must be made in its graph, and stand once: what is handed through from outside, or stands twice,
+   goes through Identity. */
 static const char *output_name(hone_exporter *x, hone_export_scope *s, int k) {
     hone_vid v = s->g->out.at[k];
     const char *name = hone_export_name(x, s, v);
@@ -233,13 +250,15 @@ static void put_initializers(hone_exporter *x, const hone_export_scope *s) {
     }
 }
 
-void hone_export_graph(hone_exporter *x, uint32_t field, const hone_graph *g, hone_export_scope *up, const hone_node *of) {
+void hone_export_graph(hone_exporter *x, uint32_t field, const hone_graph *g, hone_export_scope *up,
+                       const hone_node *of) {
     hone_export_scope s = {.g = g, .up = up};
     size_t n = (size_t)g->var.n + 1;
     int depth = 0;
     for (const hone_export_scope *o = up; o; o = o->up) depth++;
     if (depth > HONE_ONNX_MAX_DEPTH) {
-        hone_export_fail(x, hone_fail(HONE_NOT_SUPPORTED, "cannot export: bodies are nested deeper than %d", HONE_ONNX_MAX_DEPTH));
+        hone_export_fail(x, hone_fail(HONE_NOT_SUPPORTED, "cannot export: bodies are nested deeper than %d",
+                                      HONE_ONNX_MAX_DEPTH));
         return;
     }
     s.name = HONE_NEW_N(x->arena, const char *, n);
@@ -252,7 +271,8 @@ void hone_export_graph(hone_exporter *x, uint32_t field, const hone_graph *g, ho
         return;
     }
     for (int v = 0; v < g->var.n; v++) s.from[v] = -1;
-    for (int k = g->n_formal; of && k < g->in.n; k++) s.from[g->in.at[k]] = of->in[of->n_in - of->n_capture + (k - g->n_formal)];
+    for (int k = g->n_formal; of && k < g->in.n; k++)
+        s.from[g->in.at[k]] = of->in[of->n_in - of->n_capture + (k - g->n_formal)];
     hone_wire_mark m = up ? hone_wire_open(&x->w, field) : hone_wire_open_wide(&x->w, field);
     put_nodes(x, &s);
     for (int k = 0; k < g->out.n && !x->status; k++) out[k] = output_name(x, &s, k);

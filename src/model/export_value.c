@@ -6,9 +6,14 @@
 #include "model/export_write.h"
 #include "model/wire.h"
 
-enum { SMALL = 1024 /* bytes: stays in the model when weights go beside it */, PAGE = 4096, LINE = 64, LARGE = 1 << 20 };
+enum {
+    SMALL = 1024 /* bytes: stays in the model when weights go beside it */,
+    PAGE = 4096,
+    LINE = 64,
+    LARGE = 1 << 20
+};
 
-/* ---- tensors --------------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------------------- */
 static void put_entry(hone_wire_out *w, const char *key, const char *value) {
     hone_wire_mark m = hone_wire_open(w, 13);
     hone_wire_put_text(w, 1, key);
@@ -49,14 +54,15 @@ void hone_export_tensor(hone_exporter *x, uint32_t field, const char *name, cons
         bool initializer = field == 5 && name;
         if (initializer && x->data_name && bytes >= SMALL) put_outside(x, v, bytes);
         else {
-            if (aligned) hone_wire_put_space(w, 12, 9, bytes, LINE); /* a comment, so that a reader may use them where the file is mapped */
+            /* a comment, so that a reader may use them where the file is mapped */
+            if (aligned) hone_wire_put_space(w, 12, 9, bytes, LINE);
             hone_wire_put_elements(w, 9, v->dtype, v->data, n);
         }
     }
     hone_wire_close(w, m);
 }
 
-/* ---- types ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------------------------------------- */
 static void put_tensor_type(hone_wire_out *w, hone_dtype t, const hone_graph *g, const hone_var *shape) {
     hone_wire_mark m = hone_wire_open(w, 1);
     hone_wire_put_number(w, 1, (uint64_t)t);
@@ -71,7 +77,8 @@ static void put_tensor_type(hone_wire_out *w, hone_dtype t, const hone_graph *g,
                 bool symbol = hone_dim_handle_op(g->dims, handle) == HONE_DIM_SYMBOL;
                 const char *name = symbol ? hone_dim_symbol_name(g->dims, handle) : "";
                 hone_text t2 = {0};
-                if (!symbol) hone_dim_print(g->dims, d, &t2); /* an expression: for people, and for whoever can read it */
+                /* an expression: for people, and for whoever can read it */
+                if (!symbol) hone_dim_print(g->dims, d, &t2);
                 if (t2.text && !t2.failed) name = t2.text;
                 if (name[0]) hone_wire_put_text(w, 2, name);
                 hone_text_free(&t2);
@@ -95,10 +102,12 @@ static bool is_tensor(const hone_stated *t) {
     return hone_wire_next(&w, &f) && f.number == 1;
 }
 
-/* A tensor of known rank says its own type. For the rest what the model stated is better: a var does not know what its members are made
-   of. Nothing is written where nothing is known: a reader then infers it. */
-void hone_export_type(hone_exporter *x, uint32_t field, const hone_export_scope *s, hone_vid v, const hone_stated *stated) {
-    static const uint32_t kinds[] = {[HONE_TAG_TENSOR] = 1, [HONE_TAG_SEQUENCE] = 4, [HONE_TAG_MAP] = 5, [HONE_TAG_OPTIONAL] = 9};
+/* A tensor of known rank says its own type. For the rest what the model stated is better: a var does not know
+   what its members are made of. Nothing is written where nothing is known: a reader then infers it. */
+void hone_export_type(hone_exporter *x, uint32_t field, const hone_export_scope *s, hone_vid v,
+                      const hone_stated *stated) {
+    static const uint32_t kinds[] = {
+        [HONE_TAG_TENSOR] = 1, [HONE_TAG_SEQUENCE] = 4, [HONE_TAG_MAP] = 5, [HONE_TAG_OPTIONAL] = 9};
     const hone_var *var = s->g->var.at + v;
     hone_wire_out *w = &x->w;
     bool tensor = var->tag == HONE_TAG_TENSOR;
@@ -126,16 +135,19 @@ void hone_export_scalar_type(hone_exporter *x, uint32_t field, hone_dtype t) {
     hone_wire_close(&x->w, m);
 }
 
-/* ---- attributes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- attributes ---------------------------------------------------------------------------------------- */
 void hone_export_attr(hone_exporter *x, hone_export_scope *s, const hone_onnx_node *n, const hone_attr *a) {
-    enum { FLOAT = 1, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, TYPE = 13 }; /* AttributeProto.AttributeType */
+    /* AttributeProto.AttributeType */
+    enum { FLOAT = 1, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, TYPE = 13 };
     static const uint8_t types[] = {
-        [HONE_ATTR_INT] = INT,       [HONE_ATTR_FLOAT] = FLOAT,     [HONE_ATTR_STRING] = STRING, [HONE_ATTR_INTS] = INTS,
-        [HONE_ATTR_FLOATS] = FLOATS, [HONE_ATTR_STRINGS] = STRINGS, [HONE_ATTR_TENSOR] = TENSOR, [HONE_ATTR_BODY] = GRAPH,
-        [HONE_ATTR_TYPE] = INT,      [HONE_ATTR_TENSORS] = TENSORS};
+        [HONE_ATTR_INT] = INT,        [HONE_ATTR_FLOAT] = FLOAT,   [HONE_ATTR_STRING] = STRING,
+        [HONE_ATTR_INTS] = INTS,      [HONE_ATTR_FLOATS] = FLOATS, [HONE_ATTR_STRINGS] = STRINGS,
+        [HONE_ATTR_TENSOR] = TENSOR,  [HONE_ATTR_BODY] = GRAPH,    [HONE_ATTR_TYPE] = INT,
+        [HONE_ATTR_TENSORS] = TENSORS};
     hone_wire_out *w = &x->w;
     uint8_t type = types[a->kind];
-    if (a->kind == HONE_ATTR_TYPE && strcmp(n->op, "Optional") == 0) type = TYPE; /* the one op that says it by a TypeProto */
+    /* the one op that says it by a TypeProto */
+    if (a->kind == HONE_ATTR_TYPE && strcmp(n->op, "Optional") == 0) type = TYPE;
     hone_wire_mark m = hone_wire_open(w, 5);
     hone_wire_put_text(w, 1, a->name);
     switch (type) {
@@ -162,23 +174,27 @@ void hone_export_attr(hone_exporter *x, hone_export_scope *s, const hone_onnx_no
     hone_wire_close(w, m);
 }
 
-/* ---- constants that are no tensors ------------------------------------------------------------------------------------------------- */
+/* ---- constants that are no tensors --------------------------------------------------------------------- */
 void hone_export_list(hone_exporter *x, hone_export_scope *s, const char *name, const hone_value *v) {
     hone_onnx_node node = {.out = &name, .n_out = 1};
     hone_value *tensor[] = {(hone_value *)v};
     int64_t type = v->dtype ? v->dtype : HONE_DTYPE_F32;
     hone_attr value = {.name = "value", .kind = HONE_ATTR_TENSOR, .n = 1, .tensor = tensor};
-    hone_attr dtype = {.name = v->tag == HONE_TAG_OPTIONAL ? "type" : "dtype", .kind = HONE_ATTR_TYPE, .n = 1, .i = &type};
+    hone_attr dtype = {
+        .name = v->tag == HONE_TAG_OPTIONAL ? "type" : "dtype", .kind = HONE_ATTR_TYPE, .n = 1, .i = &type};
     const char **in = HONE_NEW_N(x->arena, const char *, v->n_item + 1);
     if (!in) {
         hone_export_no_memory(x);
         return;
     }
     if (v->tag == HONE_TAG_MAP) {
-        hone_export_fail(x, hone_fail(HONE_NOT_SUPPORTED, "cannot export constant '%.100s': ONNX has no op that makes a map", name));
+        hone_export_fail(x,
+                         hone_fail(HONE_NOT_SUPPORTED,
+                                   "cannot export constant '%.100s': ONNX has no op that makes a map", name));
         return;
     }
-    for (int k = 0; k < v->n_item && v->tag != HONE_TAG_TENSOR; k++) hone_export_list(x, s, in[k] = hone_export_fresh(x, name), v->item[k]);
+    for (int k = 0; k < v->n_item && v->tag != HONE_TAG_TENSOR; k++)
+        hone_export_list(x, s, in[k] = hone_export_fresh(x, name), v->item[k]);
     node.in = in, node.n_in = v->tag == HONE_TAG_TENSOR ? 0 : v->n_item;
     node.attr = v->tag == HONE_TAG_TENSOR ? &value : &dtype;
     node.n_attr = v->tag == HONE_TAG_TENSOR || !v->n_item;

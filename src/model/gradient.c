@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gradient: Gradient of ai.onnx.preview.training, written out as nodes: reverse differentiation of what lies between `xs` and `y`.
+   gradient: Gradient of ai.onnx.preview.training, written out as nodes: reverse differentiation of what lies
+   between `xs` and `y`.
 
-   The nodes before it are in the graph already, in their newest form, so one rule an op is enough. Where the node's inputs are not the
-   tensors that `xs` and `zs` name, the part between is first copied to run on those inputs. Every gradient has its tensor's shape: what
-   broadcasting spread is summed again, for which shapes must be known here well enough. */
+   The nodes before it are in the graph already, in their newest form, so one rule an op is enough. Where the
+   node's inputs are not the tensors that `xs` and `zs` name, the part between is first copied to run on those
+   inputs. Every gradient has its tensor's shape: what broadcasting spread is summed again, for which shapes
+   must be known here well enough. */
 #include <string.h>
 
 #include "model/upgrade.h"
@@ -23,9 +25,13 @@ typedef struct {
     hone_vid y, g;     /* the output and its gradient */
 } step;
 
-/* ---- tools ----------------------------------------------------------------------------------------------------------------------- */
-static hone_vid one(step *s, const char *op, hone_vid a) { return hone_edit_node(s->e, op, -1, HONE_IN(a), HONE_PLAIN); }
-static hone_vid two(step *s, const char *op, hone_vid a, hone_vid b) { return hone_edit_node(s->e, op, -1, HONE_IN(a, b), HONE_PLAIN); }
+/* ---- tools --------------------------------------------------------------------------------------------- */
+static hone_vid one(step *s, const char *op, hone_vid a) {
+    return hone_edit_node(s->e, op, -1, HONE_IN(a), HONE_PLAIN);
+}
+static hone_vid two(step *s, const char *op, hone_vid a, hone_vid b) {
+    return hone_edit_node(s->e, op, -1, HONE_IN(a, b), HONE_PLAIN);
+}
 static hone_vid number(step *s, double v) { return hone_edit_like(s->e, v, s->x[0]); }
 static hone_vid filled(hone_edit *e, double v, hone_vid like) {
     hone_vid shape = hone_edit_node(e, "Shape", -1, HONE_IN(like), HONE_PLAIN);
@@ -33,10 +39,12 @@ static hone_vid filled(hone_edit *e, double v, hone_vid like) {
 }
 static const hone_var *var(step *s, hone_vid v) { return s->e->g->var.at + v; }
 static void unknown(step *s, const char *why) {
-    hone_edit_problem(s->e, HONE_NOT_SUPPORTED, "cannot differentiate node '%.60s' (%.40s): %s", s->n->name, s->n->program->name, why);
+    hone_edit_problem(s->e, HONE_NOT_SUPPORTED, "cannot differentiate node '%.60s' (%.40s): %s", s->n->name,
+                      s->n->program->name, why);
 }
 
-/* The sum of g, which has the shape of y, over what broadcasting added to x; the last `keep` dims are left alone. */
+/* The sum of g, which has the shape of y, over what broadcasting added to x; the last `keep` dims are left
+   alone. */
 static hone_vid sum_to(step *s, hone_vid g, hone_vid x, int keep) {
     const hone_var *a = var(s, x), *b = var(s, s->y); /* until the first new node: vars move */
     bool ranks_equal = a->rank == b->rank;
@@ -70,12 +78,14 @@ static void give(step *s, int k, hone_vid g) {
     if (s->w->active[s->n->in[k]]) add_to(s, k, sum_to(s, g, s->x[k], 0));
 }
 
-/* ---- rules ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------------------------------------- */
 static void d_identity(step *s) { give(s, 0, s->g); }
 static void d_cast(step *s) { give(s, 0, two(s, "CastLike", s->g, s->x[0])); }
 static void d_add(step *s) { give(s, 0, s->g), give(s, 1, s->g); }
 static void d_sub(step *s) { give(s, 0, s->g), give(s, 1, one(s, "Neg", s->g)); }
-static void d_mul(step *s) { give(s, 0, two(s, "Mul", s->g, s->x[1])), give(s, 1, two(s, "Mul", s->g, s->x[0])); }
+static void d_mul(step *s) {
+    give(s, 0, two(s, "Mul", s->g, s->x[1])), give(s, 1, two(s, "Mul", s->g, s->x[0]));
+}
 static void d_div(step *s) {
     hone_vid q = two(s, "Div", s->g, s->x[1]);
     give(s, 0, q);
@@ -86,18 +96,25 @@ static void d_pow(step *s) {
     hone_vid times = two(s, "CastLike", s->x[1], s->x[0]);
     give(s, 0, two(s, "Mul", s->g, two(s, "Mul", times, two(s, "Pow", s->x[0], less))));
     if (s->w->active[s->n->in[1]])
-        give(s, 1, two(s, "CastLike", two(s, "Mul", s->g, two(s, "Mul", s->y, one(s, "Log", s->x[0]))), s->x[1]));
+        give(s, 1,
+             two(s, "CastLike", two(s, "Mul", s->g, two(s, "Mul", s->y, one(s, "Log", s->x[0]))), s->x[1]));
 }
 static void d_neg(step *s) { give(s, 0, one(s, "Neg", s->g)); }
 static void d_abs(step *s) { give(s, 0, two(s, "Mul", s->g, one(s, "Sign", s->x[0]))); }
 static void d_exp(step *s) { give(s, 0, two(s, "Mul", s->g, s->y)); }
 static void d_log(step *s) { give(s, 0, two(s, "Div", s->g, s->x[0])); }
 static void d_sqrt(step *s) { give(s, 0, two(s, "Div", s->g, two(s, "Mul", number(s, 2), s->y))); }
-static void d_reciprocal(step *s) { give(s, 0, one(s, "Neg", two(s, "Mul", s->g, two(s, "Mul", s->y, s->y)))); }
+static void d_reciprocal(step *s) {
+    give(s, 0, one(s, "Neg", two(s, "Mul", s->g, two(s, "Mul", s->y, s->y))));
+}
 static void d_sin(step *s) { give(s, 0, two(s, "Mul", s->g, one(s, "Cos", s->x[0]))); }
 static void d_cos(step *s) { give(s, 0, one(s, "Neg", two(s, "Mul", s->g, one(s, "Sin", s->x[0])))); }
-static void d_tanh(step *s) { give(s, 0, two(s, "Mul", s->g, two(s, "Sub", number(s, 1), two(s, "Mul", s->y, s->y)))); }
-static void d_sigmoid(step *s) { give(s, 0, two(s, "Mul", s->g, two(s, "Mul", s->y, two(s, "Sub", number(s, 1), s->y)))); }
+static void d_tanh(step *s) {
+    give(s, 0, two(s, "Mul", s->g, two(s, "Sub", number(s, 1), two(s, "Mul", s->y, s->y))));
+}
+static void d_sigmoid(step *s) {
+    give(s, 0, two(s, "Mul", s->g, two(s, "Mul", s->y, two(s, "Sub", number(s, 1), s->y))));
+}
 static void d_erf(step *s) {
     hone_vid bell = one(s, "Exp", one(s, "Neg", two(s, "Mul", s->x[0], s->x[0])));
     give(s, 0, two(s, "Mul", s->g, two(s, "Mul", bell, number(s, 1.1283791670955126))));
@@ -113,30 +130,38 @@ static void d_transpose(step *s) {
     for (int k = 0; a && k < a->n && k < HONE_MAX_RANK; k++)
         if (a->i[k] >= 0 && a->i[k] < HONE_MAX_RANK) back[a->i[k]] = k;
     if (!a) add_to(s, 0, one(s, "Transpose", s->g));
-    else add_to(s, 0, hone_edit_node(s->e, "Transpose", -1, HONE_IN(s->g), HONE_WITH(hone_attr_of_ints(s->e->im, "perm", back, a->n))));
+    else
+        add_to(s, 0,
+               hone_edit_node(s->e, "Transpose", -1, HONE_IN(s->g),
+                              HONE_WITH(hone_attr_of_ints(s->e->im, "perm", back, a->n))));
 }
 static hone_vid turned(step *s, hone_vid x) { /* the last two dims swapped */
     int64_t perm[HONE_MAX_RANK];
     int r = var(s, x)->rank;
     for (int k = 0; k < r; k++) perm[k] = k < r - 2 ? k : 2 * r - 3 - k;
-    return hone_edit_node(s->e, "Transpose", -1, HONE_IN(x), HONE_WITH(hone_attr_of_ints(s->e->im, "perm", perm, r)));
+    return hone_edit_node(s->e, "Transpose", -1, HONE_IN(x),
+                          HONE_WITH(hone_attr_of_ints(s->e->im, "perm", perm, r)));
 }
 static void d_matmul(step *s) {
     if (var(s, s->x[0])->rank < 2 || var(s, s->x[1])->rank < 2) {
         unknown(s, "its operands must be known to be matrices");
         return;
     }
-    if (s->w->active[s->n->in[0]]) add_to(s, 0, sum_to(s, two(s, "MatMul", s->g, turned(s, s->x[1])), s->x[0], 2));
-    if (s->w->active[s->n->in[1]]) add_to(s, 1, sum_to(s, two(s, "MatMul", turned(s, s->x[0]), s->g), s->x[1], 2));
+    if (s->w->active[s->n->in[0]])
+        add_to(s, 0, sum_to(s, two(s, "MatMul", s->g, turned(s, s->x[1])), s->x[0], 2));
+    if (s->w->active[s->n->in[1]])
+        add_to(s, 1, sum_to(s, two(s, "MatMul", turned(s, s->x[0]), s->g), s->x[1], 2));
 }
-static hone_vid spread(
-    step *s) { /* g where dims were summed away: put back as ones, where the same sum with its dims kept has them, then spread */
+/* g where dims were summed away: put back as ones, where the same sum with its dims kept has them, then
+   spread */
+static hone_vid spread(step *s) {
     hone_vid shape = one(s, "Shape", s->x[0]), g = s->g;
     if (!hone_attr_int(s->n->attr, s->n->n_attr, "keepdims", 1)) {
         hone_attr keep = hone_attr_of_int(s->e->im, "keepdims", 1);
-        hone_attr noop =
-            hone_attr_of_int(s->e->im, "noop_with_empty_axes", hone_attr_int(s->n->attr, s->n->n_attr, "noop_with_empty_axes", 0));
-        hone_vid ones = hone_edit_node(s->e, "ReduceSum", -1, HONE_IN(s->x[0], s->n->n_in > 1 ? s->x[1] : -1), HONE_WITH(keep, noop));
+        hone_attr noop = hone_attr_of_int(s->e->im, "noop_with_empty_axes",
+                                          hone_attr_int(s->n->attr, s->n->n_attr, "noop_with_empty_axes", 0));
+        hone_vid ones = hone_edit_node(s->e, "ReduceSum", -1, HONE_IN(s->x[0], s->n->n_in > 1 ? s->x[1] : -1),
+                                       HONE_WITH(keep, noop));
         g = two(s, "Reshape", g, one(s, "Shape", ones));
     }
     return two(s, "Expand", g, shape);
@@ -188,7 +213,7 @@ static const struct {
     {"ReduceMean", d_reduce_mean},
 };
 
-/* ---- the part between ------------------------------------------------------------------------------------------------------------- */
+/* ---- the part between ---------------------------------------------------------------------------------- */
 /* What leads to y, from the back; the named tensors are where it starts. */
 static void find_needed(grad *w, hone_vid y) {
     const hone_graph *g = w->e->g;
@@ -196,7 +221,8 @@ static void find_needed(grad *w, hone_vid y) {
     for (int k = w->n_node - 1; k >= 0; k--) {
         const hone_node *n = g->node.at[k];
         bool any = false;
-        for (int q = 0; q < n->n_out; q++) any |= n->out[q] >= 0 && w->needed[n->out[q]] && !w->leaf[n->out[q]];
+        for (int q = 0; q < n->n_out; q++)
+            any |= n->out[q] >= 0 && w->needed[n->out[q]] && !w->leaf[n->out[q]];
         for (int q = 0; any && q < n->n_in; q++)
             if (n->in[q] >= 0) w->needed[n->in[q]] = 1;
     }
@@ -216,10 +242,12 @@ static bool walk_forward(grad *w) {
         for (int q = 0; q < n->n_in; q++)
             if (n->in[q] >= 0) active |= w->active[n->in[q]], moved |= w->moved[n->in[q]];
         for (int q = 0; q < n->n_out; q++)
-            if (n->out[q] >= 0 && !w->leaf[n->out[q]]) w->active[n->out[q]] = active, w->moved[n->out[q]] = moved;
+            if (n->out[q] >= 0 && !w->leaf[n->out[q]])
+                w->active[n->out[q]] = active, w->moved[n->out[q]] = moved;
         if (!moved) continue;
         if (n->n_body) {
-            hone_edit_problem(w->e, HONE_NOT_SUPPORTED, "cannot differentiate node '%.60s' (%.40s): it has bodies", n->name,
+            hone_edit_problem(w->e, HONE_NOT_SUPPORTED,
+                              "cannot differentiate node '%.60s' (%.40s): it has bodies", n->name,
                               n->program->name);
             return false;
         }
@@ -254,19 +282,23 @@ static void walk_back(grad *w) {
         step s = {w, w->e, n, x, w->now[n->out[0]], w->adj[n->out[0]]};
         bool whole = n->n_in > 0;
         for (int q = 0; q < n->program->n_in; q++)
-            whole &= n->program->operand[q].optional || n->program->operand[q].variadic || (q < n->n_in && n->in[q] >= 0);
+            whole &= n->program->operand[q].optional || n->program->operand[q].variadic ||
+                     (q < n->n_in && n->in[q] >= 0);
         size_t r = 0;
-        while (r < sizeof rules / sizeof *rules && (strcmp(rules[r].op, n->program->name) || n->program->domain[0])) r++;
+        while (r < sizeof rules / sizeof *rules &&
+               (strcmp(rules[r].op, n->program->name) || n->program->domain[0]))
+            r++;
         if (!whole) unknown(&s, "an operand is missing");
         else if (r < sizeof rules / sizeof *rules) rules[r].rule(&s);
         else unknown(&s, "there is no rule for its op");
     }
 }
 
-/* ---- the node --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the node ------------------------------------------------------------------------------------------ */
 static hone_vid named(hone_edit *e, const char *name) {
     hone_vid id = hone_graph_find(e->g, name);
-    if (id < 0) hone_edit_problem(e, HONE_BAD_INPUT, "names '%.100s', which nothing before it produces", name);
+    if (id < 0)
+        hone_edit_problem(e, HONE_BAD_INPUT, "names '%.100s', which nothing before it produces", name);
     return id;
 }
 static bool take_leaves(grad *w, const char *list, int first, bool active, int *count) {
@@ -292,8 +324,8 @@ void hone_canon_gradient(hone_edit *e) {
     if (e->im->n_problem) return;
     size_t room = (size_t)w.n_var + 1;
     w.now = HONE_NEW_N(a, hone_vid, room), w.adj = HONE_NEW_N(a, hone_vid, room);
-    w.leaf = hone_arena_alloc(a, room), w.needed = hone_arena_alloc(a, room), w.moved = hone_arena_alloc(a, room),
-    w.active = hone_arena_alloc(a, room);
+    w.leaf = hone_arena_alloc(a, room), w.needed = hone_arena_alloc(a, room),
+    w.moved = hone_arena_alloc(a, room), w.active = hone_arena_alloc(a, room);
     if (!w.now || !w.adj || !w.leaf || !w.needed || !w.moved || !w.active) {
         hone_import_no_memory(e->im);
         return;
@@ -302,7 +334,8 @@ void hone_canon_gradient(hone_edit *e) {
     hone_vid y = named(e, hone_edit_text(e, "y", ""));
     if (y < 0 || !take_leaves(&w, "xs", 0, true, &nx) || !take_leaves(&w, "zs", nx, false, &nz)) return;
     if (n->in.n != nx + nz || n->out.n > nx) {
-        hone_edit_problem(e, HONE_BAD_INPUT, "has %d inputs and %d outputs for %d xs and %d zs", n->in.n, n->out.n, nx, nz);
+        hone_edit_problem(e, HONE_BAD_INPUT, "has %d inputs and %d outputs for %d xs and %d zs", n->in.n,
+                          n->out.n, nx, nz);
         return;
     }
     find_needed(&w, y);

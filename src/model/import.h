@@ -23,5 +23,6 @@ typedef struct {
     hone_vec(hone_onnx_function) functions;
 } hone_onnx_model;
 
-void hone_onnx_import(hone_onnx_model *, hone_wire model); /* fills im.root; what is wrong stands in im.problems */
+/* fills im.root; what is wrong stands in im.problems */
+void hone_onnx_import(hone_onnx_model *, hone_wire model);
 #endif

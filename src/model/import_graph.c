@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   import_graph: a GraphProto becomes a graph: its initializers, inputs with their types, nodes and outputs. */
+   import_graph: a GraphProto becomes a graph: its initializers, inputs with their types, nodes and
+   outputs. */
 #include "model/scope.h"
 
 #include <string.h>
 
 #include "model/onnx.h"
 
-/* ---- types of inputs ------------------------------------------------------------------------------------------------------------- */
-/* Some exporters name every dim that they do not know alike: "?", "-1", "None". Such a name says nothing about equal sizes. */
+/* ---- types of inputs ----------------------------------------------------------------------------------- */
+/* Some exporters name every dim that they do not know alike: "?", "-1", "None". Such a name says nothing
+   about equal sizes. */
 static bool says_nothing(const char *name) {
     if (!strcmp(name, "None") || !strcmp(name, "null") || !strcmp(name, "unknown")) return true;
     for (; *name; name++)
@@ -32,7 +34,8 @@ static void read_tensor_type(hone_scope *s, hone_wire w, hone_vid id, bool shape
         if (f.number == 1 && f.type == HONE_WIRE_VARINT) {
             if (hone_dtype_valid((int64_t)f.value)) v->dtype = (hone_dtype)f.value;
             else if (f.value)
-                hone_import_problem(&s->m->im, HONE_NOT_SUPPORTED, "input '%.100s' has unknown element type %llu", v->name,
+                hone_import_problem(&s->m->im, HONE_NOT_SUPPORTED,
+                                    "input '%.100s' has unknown element type %llu", v->name,
                                     (unsigned long long)f.value);
         }
         if (f.number != 2 || f.type != HONE_WIRE_BYTES || !shaped) continue;
@@ -40,7 +43,8 @@ static void read_tensor_type(hone_scope *s, hone_wire w, hone_vid id, bool shape
         for (hone_wire shape = hone_wire_of(&f); hone_wire_next(&shape, &dim);) {
             if (dim.number != 1 || dim.type != HONE_WIRE_BYTES) continue;
             if (rank == HONE_MAX_RANK) {
-                hone_import_problem(&s->m->im, HONE_NOT_SUPPORTED, "input '%.100s' has more than %d dims", v->name, HONE_MAX_RANK);
+                hone_import_problem(&s->m->im, HONE_NOT_SUPPORTED, "input '%.100s' has more than %d dims",
+                                    v->name, HONE_MAX_RANK);
                 return;
             }
             v->dim[rank++] = read_dim(s, hone_wire_of(&dim));
@@ -56,21 +60,25 @@ static void read_type(hone_scope *s, hone_wire w, hone_vid id, bool shaped, int 
     if (depth > HONE_ONNX_MAX_DEPTH) return;
     while (hone_wire_next(&w, &f)) {
         if (f.type != HONE_WIRE_BYTES) continue;
-        if (f.number == 1 || f.number == 8) read_tensor_type(s, hone_wire_of(&f), id, shaped && depth == 0 && f.number == 1);
+        if (f.number == 1 || f.number == 8)
+            read_tensor_type(s, hone_wire_of(&f), id, shaped && depth == 0 && f.number == 1);
         if (f.number != 4 && f.number != 5 && f.number != 9) continue;
         if (depth == 0) s->g->var.at[id].tag = tags[f.number];
-        for (hone_wire of = hone_wire_of(&f); hone_wire_next(&of, &inner);) /* a map's value type is field 2 */
+        /* a map's value type is field 2 */
+        for (hone_wire of = hone_wire_of(&f); hone_wire_next(&of, &inner);)
             if (inner.type == HONE_WIRE_BYTES && inner.number == (f.number == 5 ? 2u : 1u))
                 read_type(s, hone_wire_of(&inner), id, false, depth + 1);
     }
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------- */
 /* Is it one of the defaults that a caller wants to give? */
 static bool is_open(hone_scope *s, const hone_field *name) {
     const hone_import *im = &s->m->im;
     for (int k = 0; k < im->n_open; k++)
-        if (strlen(im->open[k]) == name->bytes && name->bytes && memcmp(im->open[k], name->data, name->bytes) == 0) return true;
+        if (strlen(im->open[k]) == name->bytes && name->bytes &&
+            memcmp(im->open[k], name->data, name->bytes) == 0)
+            return true;
     return false;
 }
 
@@ -92,7 +100,8 @@ void hone_import_initializer(hone_scope *s, const hone_field *f, bool sparse) {
     }
     const char *full = hone_scope_full(s, hone_scope_text(s, &name));
     if (!name.bytes) {
-        hone_import_forgive(im, "graph '%.60s': an initializer has no name, and nothing can read it", s->g->name);
+        hone_import_forgive(im, "graph '%.60s': an initializer has no name, and nothing can read it",
+                            s->g->name);
         hone_value_drop(v);
         return;
     }
@@ -121,12 +130,14 @@ static void import_input(hone_scope *s, const hone_field *f) {
     hone_field name = hone_onnx_name_field(w, 1), type = hone_onnx_name_field(w, 2);
     const char *text = hone_scope_text(s, &name);
     hone_vid known = hone_graph_find(s->g, hone_scope_full(s, text));
-    if (known >= 0 && !s->up && (s->g->var.at[known].value || im->n_problem)) return; /* an initializer's default */
+    /* an initializer's default */
+    if (known >= 0 && !s->up && (s->g->var.at[known].value || im->n_problem)) return;
     if (!text[0] && !s->up) {
         hone_import_forgive(im, "an input has no name: it is left out");
         return;
     }
-    if (!text[0]) hone_import_problem(im, HONE_BAD_INPUT, "graph '%.60s' has an input without a name", s->g->name);
+    if (!text[0])
+        hone_import_problem(im, HONE_BAD_INPUT, "graph '%.60s' has an input without a name", s->g->name);
     hone_vid id = hone_scope_define(s, text, "input");
     if (id < 0) return;
     read_type(s, hone_wire_of(&type), id, !s->up, 0);
@@ -139,12 +150,15 @@ bool hone_import_graph(hone_scope *s, hone_wire w) {
     hone_field f;
     if (!hone_wire_good(w)) return false;
     for (hone_wire c = w; hone_wire_next(&c, &f);)
-        if ((f.number == 5 || f.number == 15) && f.type == HONE_WIRE_BYTES) hone_import_initializer(s, &f, f.number == 15);
+        if ((f.number == 5 || f.number == 15) && f.type == HONE_WIRE_BYTES)
+            hone_import_initializer(s, &f, f.number == 15);
     for (hone_wire c = w; hone_wire_next(&c, &f);)
         if (f.number == 11 && f.type == HONE_WIRE_BYTES) import_input(s, &f);
     for (int k = 0; !s->up && k < im->n_open; k++)
         if (hone_graph_find(s->g, im->open[k]) < 0)
-            hone_import_problem(im, HONE_BAD_INPUT, "'%.100s' is not listed as an input: no value can be given for it", im->open[k]);
+            hone_import_problem(im, HONE_BAD_INPUT,
+                                "'%.100s' is not listed as an input: no value can be given for it",
+                                im->open[k]);
     hone_import_nodes(s, w, 1);
     for (hone_wire c = w; !hone_import_stop(im) && hone_wire_next(&c, &f);) {
         if (f.number != 12 || f.type != HONE_WIRE_BYTES) continue;
@@ -154,8 +168,11 @@ bool hone_import_graph(hone_scope *s, hone_wire w) {
         hone_field type = hone_onnx_name_field(hone_wire_of(&f), 2);
         if (id >= 0 && !s->up && !s->g->var.at[id].dtype)
             read_type(s, hone_wire_of(&type), id, false, 0); /* stands where inference cannot tell */
-        if (id < 0) hone_import_problem(im, HONE_BAD_INPUT, "graph '%.60s': output '%.100s' is not produced", s->g->name, text);
-        else if (!hone_push(&s->g->out, id) || !keep_stated(s, &s->g->out_stated, &type)) hone_import_no_memory(im);
+        if (id < 0)
+            hone_import_problem(im, HONE_BAD_INPUT, "graph '%.60s': output '%.100s' is not produced",
+                                s->g->name, text);
+        else if (!hone_push(&s->g->out, id) || !keep_stated(s, &s->g->out_stated, &type))
+            hone_import_no_memory(im);
     }
     if (!s->up && !s->g->out.n) hone_import_forgive(im, "the model has no outputs");
     return true;

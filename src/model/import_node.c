@@ -10,8 +10,9 @@
 
 enum { MAX_ATTRS = 256 };
 
-/* ---- attributes ------------------------------------------------------------------------------------------------------------------ */
-/* One AttributeProto into the draft, or a graph into `bodies`. In a function it may stand for an attribute of the call. */
+/* ---- attributes ---------------------------------------------------------------------------------------- */
+/* One AttributeProto into the draft, or a graph into `bodies`. In a function it may stand for an attribute of
+   the call. */
 void hone_import_attr(hone_scope *s, hone_edit *e, hone_wire w, hone_body_refs *bodies) {
     hone_import *im = &s->m->im;
     hone_onnx_attr a;
@@ -23,10 +24,14 @@ void hone_import_attr(hone_scope *s, hone_edit *e, hone_wire w, hone_body_refs *
     } else if (a.ref) {
         hone_scope *call = s;
         while (call && !call->call) call = call->up;
-        const hone_attr *from = call ? hone_attr_find(call->caller->attr.at, call->caller->attr.n, a.ref) : NULL;
+        const hone_attr *from =
+            call ? hone_attr_find(call->caller->attr.at, call->caller->attr.n, a.ref) : NULL;
         if (!call)
-            hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' refers to a function's attribute outside a function", a.attr.name);
-        if (!from && call) from = hone_attr_find(call->function->defaults.at, call->function->defaults.n, a.ref);
+            hone_edit_problem(e, HONE_BAD_INPUT,
+                              "attribute '%.60s' refers to a function's attribute outside a function",
+                              a.attr.name);
+        if (!from && call)
+            from = hone_attr_find(call->function->defaults.at, call->function->defaults.n, a.ref);
         if (from) {
             const char *name = a.attr.name;
             a.attr = *from;
@@ -37,14 +42,17 @@ void hone_import_attr(hone_scope *s, hone_edit *e, hone_wire w, hone_body_refs *
         if (!hone_push(bodies, ((hone_body_ref){a.attr.name, a.graph}))) hone_import_no_memory(im);
     } else {
         if (hone_edit_attr(e, a.attr.name))
-            hone_import_forgive(im, "node '%.60s' has attribute '%.60s' twice: the last one counts", e->node->name, a.attr.name);
+            hone_import_forgive(im, "node '%.60s' has attribute '%.60s' twice: the last one counts",
+                                e->node->name, a.attr.name);
         hone_edit_set(e, a.attr);
     }
-    if (!st && a.untyped) hone_import_forgive(im, "attributes do not say their type: it is told by what they hold");
+    if (!st && a.untyped)
+        hone_import_forgive(im, "attributes do not say their type: it is told by what they hold");
 }
 
-/* ---- bodies ---------------------------------------------------------------------------------------------------------------------- */
-/* All bodies of a node take the same captures, in the same order: the union of what each uses. `slot[v]`: where outer var v stands. */
+/* ---- bodies -------------------------------------------------------------------------------------------- */
+/* All bodies of a node take the same captures, in the same order: the union of what each uses. `slot[v]`:
+   where outer var v stands. */
 static bool share_captures(hone_scope *s, hone_scope *inner, int n, hone_draft *node, int *slot) {
     for (int b = 0; b < n; b++)
         for (int k = 0; k < inner[b].captured.n; k++) {
@@ -60,7 +68,8 @@ static bool share_captures(hone_scope *s, hone_scope *inner, int n, hone_draft *
         for (int k = 0; k < inner[b].captured.n; k++)
             g->in.at[formals + slot[inner[b].captured.at[k].outer] - 1] = inner[b].captured.at[k].inner;
         for (int j = 0; j < node->capture.n; j++)
-            if (g->in.at[formals + j] < 0 && (g->in.at[formals + j] = hone_graph_var(g, s->g->var.at[node->capture.at[j]].name)) < 0)
+            if (g->in.at[formals + j] < 0 &&
+                (g->in.at[formals + j] = hone_graph_var(g, s->g->var.at[node->capture.at[j]].name)) < 0)
                 return false;
     }
     return true;
@@ -75,13 +84,19 @@ static void import_bodies(hone_scope *s, hone_edit *e, hone_body_refs *refs) {
         refs->at[0] = refs->at[1], refs->at[1] = t;
     }
     if (refs->n > 2) hone_edit_problem(e, HONE_NOT_SUPPORTED, "has more than two bodies");
-    if (s->depth >= HONE_ONNX_MAX_DEPTH) hone_edit_problem(e, HONE_NOT_SUPPORTED, "bodies are nested deeper than %d", HONE_ONNX_MAX_DEPTH);
+    if (s->depth >= HONE_ONNX_MAX_DEPTH)
+        hone_edit_problem(e, HONE_NOT_SUPPORTED, "bodies are nested deeper than %d", HONE_ONNX_MAX_DEPTH);
     if (refs->n > 2 || s->depth >= HONE_ONNX_MAX_DEPTH) return;
     for (int b = 0; b < refs->n; b++, n++) {
         hone_field name = hone_onnx_name_field(hone_wire_of(&refs->at[b].graph), 2);
         hone_graph *g = hone_graph_body(s->g, hone_scope_text(s, &name));
-        inner[b] = (hone_scope){
-            .m = s->m, .up = s, .g = g, .opsets = s->opsets, .prefix = s->prefix, .depth = s->depth + 1, .inlined = s->inlined};
+        inner[b] = (hone_scope){.m = s->m,
+                                .up = s,
+                                .g = g,
+                                .opsets = s->opsets,
+                                .prefix = s->prefix,
+                                .depth = s->depth + 1,
+                                .inlined = s->inlined};
         if (!g) hone_import_no_memory(&s->m->im);
         else if (!hone_import_graph(inner + b, hone_wire_of(&refs->at[b].graph)))
             hone_edit_problem(e, HONE_BAD_INPUT, "the body '%.60s' is damaged", refs->at[b].name);
@@ -112,23 +127,31 @@ static hone_vid write_out(void *context, const char *body, hone_vid x) {
     hone_field in = hone_onnx_name_field(w, 11), out = hone_onnx_name_field(w, 12), f;
     in = hone_onnx_name_field(hone_wire_of(&in), 1), out = hone_onnx_name_field(hone_wire_of(&out), 1);
     const char *prefix = hone_arena_text(s->m->im.scratch, "%.40s#%d/", body, ++s->m->im.serial);
-    hone_scope inner = {.m = s->m, .up = s, .g = s->g, .opsets = s->opsets, .prefix = prefix, .depth = s->depth + 1, .inlined = s->inlined};
+    hone_scope inner = {.m = s->m,
+                        .up = s,
+                        .g = s->g,
+                        .opsets = s->opsets,
+                        .prefix = prefix,
+                        .depth = s->depth + 1,
+                        .inlined = s->inlined};
     if (!prefix || !hone_push(&inner.formals, ((hone_formal){hone_scope_text(s, &in), x}))) {
         hone_import_no_memory(&s->m->im);
         return -1;
     }
     inner.n_given = 1;
     for (hone_wire c = w; hone_wire_next(&c, &f);)
-        if ((f.number == 5 || f.number == 15) && f.type == HONE_WIRE_BYTES) hone_import_initializer(&inner, &f, f.number == 15);
+        if ((f.number == 5 || f.number == 15) && f.type == HONE_WIRE_BYTES)
+            hone_import_initializer(&inner, &f, f.number == 15);
     hone_import_nodes(&inner, w, 1);
     hone_vid y = hone_scope_lookup(&inner, hone_scope_text(s, &out));
     hone_vec_free(&inner.formals);
     if (y < 0)
-        hone_import_problem(&s->m->im, HONE_BAD_INPUT, "graph '%.60s': the output of body '%.60s' is not produced", s->g->name, body);
+        hone_import_problem(&s->m->im, HONE_BAD_INPUT,
+                            "graph '%.60s': the output of body '%.60s' is not produced", s->g->name, body);
     return y < 0 ? -1 : y;
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 /* Constant: whichever of its attributes is there becomes the value. */
 static void place_constant(hone_edit *e) {
     const hone_draft *n = e->node;
@@ -139,7 +162,9 @@ static void place_constant(hone_edit *e) {
         hone_edit_problem(e, HONE_BAD_INPUT, "must have a value and an output");
         return;
     }
-    if (n->attr.n > 1) hone_import_forgive(e->im, "node '%.60s' (Constant) has %d values: the first counts", n->name, n->attr.n);
+    if (n->attr.n > 1)
+        hone_import_forgive(e->im, "node '%.60s' (Constant) has %d values: the first counts", n->name,
+                            n->attr.n);
     bool many = a->kind == HONE_ATTR_INTS || a->kind == HONE_ATTR_FLOATS || a->kind == HONE_ATTR_STRINGS;
     int64_t dim = a->n;
     hone_dtype t = a->i ? HONE_DTYPE_I64 : a->f ? HONE_DTYPE_F32 : HONE_DTYPE_STRING;
@@ -151,7 +176,9 @@ static void place_constant(hone_edit *e) {
         for (int k = 0; good && k < a->n; k++) {
             if (a->i) ((int64_t *)v->data)[k] = a->i[k];
             else if (a->f) ((float *)v->data)[k] = (float)a->f[k];
-            else good = (((const hone_string **)v->data)[k] = hone_strings_add(v->strings, a->s[k].text, a->s[k].bytes)) != NULL;
+            else
+                good = (((const hone_string **)v->data)[k] =
+                            hone_strings_add(v->strings, a->s[k].text, a->s[k].bytes)) != NULL;
         }
         if (!good) {
             hone_value_drop(v);
@@ -182,7 +209,8 @@ static void read_names(hone_scope *s, hone_edit *e, hone_wire w) {
         if (f.number != 1 || f.type != HONE_WIRE_BYTES) continue;
         const char *name = hone_scope_text(s, &f);
         hone_vid id = name[0] ? hone_scope_lookup(s, name) : HONE_ABSENT;
-        if (id == HONE_NOT_FOUND) hone_edit_problem(e, HONE_BAD_INPUT, "reads '%.100s', which nothing produces", name);
+        if (id == HONE_NOT_FOUND)
+            hone_edit_problem(e, HONE_BAD_INPUT, "reads '%.100s', which nothing produces", name);
         good = hone_push(&n->in, id < 0 ? HONE_ABSENT : id);
     }
     if (!good) hone_import_no_memory(&s->m->im);
@@ -193,7 +221,8 @@ static void define_outputs(hone_scope *s, hone_edit *e, hone_wire w) {
     while (hone_wire_next(&w, &f)) {
         if (f.number != 2 || f.type != HONE_WIRE_BYTES) continue;
         const char *name = hone_scope_text(s, &f);
-        if (!hone_push(&e->node->out, name[0] ? hone_scope_define(s, name, "output") : HONE_ABSENT)) hone_import_no_memory(&s->m->im);
+        if (!hone_push(&e->node->out, name[0] ? hone_scope_define(s, name, "output") : HONE_ABSENT))
+            hone_import_no_memory(&s->m->im);
     }
 }
 
@@ -226,12 +255,15 @@ static void import_node(hone_scope *s, hone_wire w) {
     if (!hone_wire_good(w)) hone_edit_problem(&e, HONE_BAD_INPUT, "its bytes are damaged");
     read_names(s, &e, w);
     for (hone_wire c = w; hone_wire_next(&c, &f);)
-        if (f.number == 5 && f.type == HONE_WIRE_BYTES && ++n_attr <= MAX_ATTRS) hone_import_attr(s, &e, hone_wire_of(&f), &bodies);
-    if (n_attr > MAX_ATTRS) hone_edit_problem(&e, HONE_NOT_SUPPORTED, "has more than %d attributes", MAX_ATTRS);
+        if (f.number == 5 && f.type == HONE_WIRE_BYTES && ++n_attr <= MAX_ATTRS)
+            hone_import_attr(s, &e, hone_wire_of(&f), &bodies);
+    if (n_attr > MAX_ATTRS)
+        hone_edit_problem(&e, HONE_NOT_SUPPORTED, "has more than %d attributes", MAX_ATTRS);
     const hone_onnx_function *function = hone_scope_function(s, n.domain, n.op, overload);
-    if (function && (hone_library_has(im->library, n.domain, n.op) || hone_upgrade_knows(n.domain, n.op))) function = NULL;
-    bool flex =
-        strcmp(n.domain, "ai.onnx.preview") == 0 && strcmp(n.op, "FlexAttention") == 0 && !hone_library_has(im->library, n.domain, n.op);
+    if (function && (hone_library_has(im->library, n.domain, n.op) || hone_upgrade_knows(n.domain, n.op)))
+        function = NULL;
+    bool flex = strcmp(n.domain, "ai.onnx.preview") == 0 && strcmp(n.op, "FlexAttention") == 0 &&
+                !hone_library_has(im->library, n.domain, n.op);
     if (!makes_something(w)) {
         hone_import_forgive(im, "node '%.60s' (%.60s) has no outputs: it is left out", n.name, n.op);
         goto done;
@@ -239,7 +271,8 @@ static void import_node(hone_scope *s, hone_wire w) {
     if (bodies.n && !flex) import_bodies(s, &e, &bodies);
     define_outputs(s, &e, w); /* after the bodies: they cannot see what their own node makes */
     if (!n.name[0] && n.out.n && n.out.at[0] >= 0) n.name = s->g->var.at[n.out.at[0]].name;
-    if (flex && s->depth < HONE_ONNX_MAX_DEPTH) hone_onnx_flex_attention(&e, write_out, &(bodies_of){s, &bodies});
+    if (flex && s->depth < HONE_ONNX_MAX_DEPTH)
+        hone_onnx_flex_attention(&e, write_out, &(bodies_of){s, &bodies});
     else if (function) hone_import_call(s, &e, function);
     else if (!n.domain[0] && strcmp(n.op, "Constant") == 0) place_constant(&e);
     else hone_draft_place(&e);
@@ -251,6 +284,7 @@ done:
 void hone_import_nodes(hone_scope *s, hone_wire w, uint32_t number) {
     hone_nodes list = {0};
     if (hone_import_order(s, w, number, &list))
-        for (int k = 0; k < list.n && !hone_import_stop(&s->m->im); k++) import_node(s, hone_wire_of(list.at + k));
+        for (int k = 0; k < list.n && !hone_import_stop(&s->m->im); k++)
+            import_node(s, hone_wire_of(list.at + k));
     hone_vec_free(&list);
 }

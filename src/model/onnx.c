@@ -22,14 +22,16 @@ static void finish(hone_onnx_model *m) {
 }
 
 /* Takes `files`, whatever happens. */
-static hone_status load(hone_onnx_files *files, const char *const *open, int n_open, const hone_library *library, hone_graph **out) {
+static hone_status load(hone_onnx_files *files, const char *const *open, int n_open,
+                        const hone_library *library, hone_graph **out) {
     hone_onnx_model m = {.im = {.library = library,
                                 .open = open,
                                 .n_open = n_open,
                                 .files = files,
                                 .scratch = hone_arena_create(),
                                 .inlined_limit = (256u << 20) + 16 * (uint64_t)files->model.bytes}};
-    hone_status s = m.im.scratch ? hone_graph_create("", &m.im.root) : hone_fail(HONE_NO_MEMORY, "no memory to import a model");
+    hone_status s = m.im.scratch ? hone_graph_create("", &m.im.root)
+                                 : hone_fail(HONE_NO_MEMORY, "no memory to import a model");
     if (s) {
         hone_onnx_files_free(files);
         finish(&m);
@@ -69,7 +71,8 @@ hone_status hone_onnx_load(const char *path, const hone_library *library, hone_g
     return hone_onnx_load_open(path, NULL, 0, library, out);
 }
 
-hone_status hone_onnx_load_open(const char *path, const char *const *names, int n, const hone_library *library, hone_graph **out) {
+hone_status hone_onnx_load_open(const char *path, const char *const *names, int n,
+                                const hone_library *library, hone_graph **out) {
     hone_onnx_files *files = files_create(path);
     if (!files) return hone_fail(HONE_NO_MEMORY, "no memory to load '%s'", path);
     hone_status s = hone_file_open(path, &files->model);
@@ -79,11 +82,13 @@ hone_status hone_onnx_load_open(const char *path, const char *const *names, int 
         return s;
     }
     s = load(files, names, n, library, out);
-    if (!s) hone_file_forget(files->model.data, files->model.bytes); /* what was copied is twice in memory, what was not comes again */
+    /* what was copied is twice in memory, what was not comes again */
+    if (!s) hone_file_forget(files->model.data, files->model.bytes);
     return s ? hone_fail_at(s, "%s: ", path) : HONE_OK;
 }
 
-hone_status hone_onnx_load_memory(const void *data, size_t bytes, const char *folder, const hone_library *library, hone_graph **out) {
+hone_status hone_onnx_load_memory(const void *data, size_t bytes, const char *folder,
+                                  const hone_library *library, hone_graph **out) {
     hone_text beside = {0};
     if (folder) hone_text_put(&beside, "%s/x", folder);
     hone_onnx_files *files = beside.failed ? NULL : files_create(folder ? beside.text : NULL);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   order: the nodes of a graph, body or function, each after what it reads. ONNX asks files to have them so, and many tools do not.
+   order: the nodes of a graph, body or function, each after what it reads. ONNX asks files to have them so,
+   and many tools do not.
 
-   Names are compared where they lie in the file. A node depends on what it reads itself and on what its bodies read and do not make. Where the file's
-   order will do it is taken; else a depth-first walk in the file's order, with a stack of its own, brings forward only what is missing. A name
+   Names are compared where they lie in the file. A node depends on what it reads itself and on what its
+   bodies read and do not make. Where the file's order will do it is taken; else a depth-first walk in the
+   file's order, with a stack of its own, brings forward only what is missing. A name
    that an input, a constant or a graph outside has, and that is made later too, is not waited for. */
 #include <string.h>
 
@@ -33,17 +35,21 @@ static uint32_t hash_of(const hone_field *f) {
     for (size_t k = 0; k < f->bytes; k++) h = (h ^ f->data[k]) * 16777619u;
     return h;
 }
-static bool same(const hone_field *a, const hone_field *b) { return a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0; }
+static bool same(const hone_field *a, const hone_field *b) {
+    return a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
+}
 
 static made *slot_of(const order *o, const hone_field *name) {
     uint32_t hash = hash_of(name);
     size_t k = hash & (o->room - 1);
-    while (o->table[k].name && (o->table[k].hash != hash || !same(o->table[k].name, name))) k = (k + 1) & (o->room - 1);
+    while (o->table[k].name && (o->table[k].hash != hash || !same(o->table[k].name, name)))
+        k = (k + 1) & (o->room - 1);
     o->table[k].hash = o->table[k].name ? o->table[k].hash : hash;
     return o->table + k;
 }
 
-/* All nodes, and who makes which name; of two that make the same one, the first: the second is refused later. */
+/* All nodes, and who makes which name; of two that make the same one, the first: the second is refused
+   later. */
 static bool gather(order *o, hone_wire w, uint32_t number) {
     hone_field f, out;
     hone_vec(int) of = {0};
@@ -51,7 +57,8 @@ static bool gather(order *o, hone_wire w, uint32_t number) {
     while (good && hone_wire_next(&w, &f)) {
         if (f.number != number || f.type != HONE_WIRE_BYTES) continue;
         for (hone_wire n = hone_wire_of(&f); good && hone_wire_next(&n, &out);)
-            if (out.number == 2 && out.type == HONE_WIRE_BYTES && out.bytes) good = hone_push(&o->outputs, out) && hone_push(&of, o->all.n);
+            if (out.number == 2 && out.type == HONE_WIRE_BYTES && out.bytes)
+                good = hone_push(&o->outputs, out) && hone_push(&of, o->all.n);
         good = good && hone_push(&o->all, f);
     }
     for (o->room = 16; o->room < 2 * (size_t)o->outputs.n + 2;) o->room *= 2;
@@ -65,7 +72,7 @@ static bool gather(order *o, hone_wire w, uint32_t number) {
     return good;
 }
 
-/* ---- what a node reads ------------------------------------------------------------------------------------------------------------ */
+/* ---- what a node reads --------------------------------------------------------------------------------- */
 typedef struct bodies {
     const struct bodies *up;
     hone_wire graph;
@@ -79,7 +86,8 @@ static bool made_inside(const bodies *b, const hone_field *name) {
             if (f.type != HONE_WIRE_BYTES) continue;
             if (f.number == 11) g = hone_onnx_name_field(hone_wire_of(&f), 1);
             else if (f.number == 5) g = hone_onnx_name_field(hone_wire_of(&f), 8);
-            else if (f.number == 15) g = hone_onnx_name_field(hone_wire_of(&f), 1), g = hone_onnx_name_field(hone_wire_of(&g), 8);
+            else if (f.number == 15)
+                g = hone_onnx_name_field(hone_wire_of(&f), 1), g = hone_onnx_name_field(hone_wire_of(&g), 8);
             else if (f.number == 1) {
                 for (hone_wire n = hone_wire_of(&f); hone_wire_next(&n, &g);)
                     if (g.number == 2 && g.type == HONE_WIRE_BYTES && g.bytes && same(&g, name)) return true;
@@ -108,7 +116,8 @@ static void reads_of_node(order *o, int k, hone_wire node, const bodies *inside,
         if (f.number == 1) reads(o, k, &f, inside);
         if (f.number != 5) continue;
         for (hone_wire a = hone_wire_of(&f); hone_wire_next(&a, &g);)
-            if ((g.number == 6 || g.number == 11) && g.type == HONE_WIRE_BYTES) reads_of_graph(o, k, hone_wire_of(&g), inside, depth + 1);
+            if ((g.number == 6 || g.number == 11) && g.type == HONE_WIRE_BYTES)
+                reads_of_graph(o, k, hone_wire_of(&g), inside, depth + 1);
     }
 }
 static void reads_of_graph(order *o, int k, hone_wire graph, const bodies *up, int depth) {
@@ -136,7 +145,7 @@ static bool read_all(order *o) {
     return o->first && !o->failed;
 }
 
-/* ---- the walk --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------ */
 static const char *name_of(order *o, int k) {
     hone_wire w = hone_wire_of(o->all.at + k);
     hone_field name = hone_onnx_name_field(w, 3), f;
@@ -149,10 +158,12 @@ static void tell_cycle(order *o, const int *stack, int depth, int back) {
     int from = depth;
     while (from > 0 && stack[from] != back) from--;
     const int n = depth - from + 1;
-    for (int k = depth; k >= from && depth - k < NAMED; k--) hone_text_put(&t, "%s'%.60s'", k < depth ? ", " : "", name_of(o, stack[k]));
+    for (int k = depth; k >= from && depth - k < NAMED; k--)
+        hone_text_put(&t, "%s'%.60s'", k < depth ? ", " : "", name_of(o, stack[k]));
     if (n > NAMED) hone_text_put(&t, " and %d more", n - NAMED);
-    hone_import_problem(&o->s->m->im, HONE_BAD_INPUT, "graph '%.60s' has a cycle: %s %s", o->s->g->name, t.text ? t.text : "",
-                        n > 1 ? "each read what the one before makes, in a circle" : "reads what it makes itself");
+    hone_import_problem(
+        &o->s->m->im, HONE_BAD_INPUT, "graph '%.60s' has a cycle: %s %s", o->s->g->name, t.text ? t.text : "",
+        n > 1 ? "each read what the one before makes, in a circle" : "reads what it makes itself");
     hone_text_free(&t);
 }
 static bool walk(order *o, hone_nodes *out) {
@@ -189,8 +200,9 @@ bool hone_import_order(hone_scope *s, hone_wire w, uint32_t number, hone_nodes *
     else if (good) {
         good = walk(&o, out);
         if (good)
-            hone_import_forgive(&s->m->im, "graph '%.60s': %d node%s stood before what %s, and the nodes were sorted", s->g->name, o.early,
-                                o.early == 1 ? "" : "s", o.early == 1 ? "it reads" : "they read");
+            hone_import_forgive(
+                &s->m->im, "graph '%.60s': %d node%s stood before what %s, and the nodes were sorted",
+                s->g->name, o.early, o.early == 1 ? "" : "s", o.early == 1 ? "it reads" : "they read");
     }
     hone_vec_free(&o.all), hone_vec_free(&o.outputs), hone_vec_free(&o.needs);
     hone_free(o.table), hone_free(o.first);

@@ -59,7 +59,8 @@ hone_vid hone_scope_define(hone_scope *s, const char *name, const char *what) {
         if (strcmp(s->formals.at[k].name, name) == 0) return s->formals.at[k].id;
     const char *full = hone_scope_full(s, name);
     if (hone_graph_find(s->g, full) >= 0) {
-        hone_import_problem(&s->m->im, HONE_BAD_INPUT, "graph '%.60s': %s '%.100s' has a name that is taken", s->g->name, what, full);
+        hone_import_problem(&s->m->im, HONE_BAD_INPUT, "graph '%.60s': %s '%.100s' has a name that is taken",
+                            s->g->name, what, full);
         return -1;
     }
     hone_vid id = hone_graph_var(s->g, full);
@@ -73,7 +74,8 @@ int hone_scope_version(hone_scope *s, const char *domain) {
         for (int k = 0; k < lists[q]->n; k++)
             if (strcmp(lists[q]->at[k].domain, domain) == 0) {
                 if (q)
-                    hone_import_forgive(&s->m->im, "a function imports no opset of %.40s: the model's, %d, is taken",
+                    hone_import_forgive(&s->m->im,
+                                        "a function imports no opset of %.40s: the model's, %d, is taken",
                                         domain[0] ? domain : "ai.onnx", lists[q]->at[k].version);
                 return lists[q]->at[k].version;
             }

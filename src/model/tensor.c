@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    tensor: TensorProto, SparseTensorProto, SequenceProto, MapProto and OptionalProto become values.
 
-   Data comes in three ways: raw bytes (borrowed where aligned), typed fields (decoded), or a piece of another file (mapped, then as
-   raw). All numbers are little-endian in the file and on every machine we run on. */
+   Data comes in three ways: raw bytes (borrowed where aligned), typed fields (decoded), or a piece of another
+   file (mapped, then as raw). All numbers are little-endian in the file and on every machine we run on. */
 #include "model/tensor.h"
 
 #include <string.h>
@@ -21,7 +21,9 @@ typedef struct { /* what a TensorProto says before its data is looked at */
     bool has_length;
 } header;
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a tensor of the model"); }
+static hone_status no_memory(void) {
+    return hone_fail(HONE_NO_MEMORY, "no memory for a tensor of the model");
+}
 
 static int name_bytes(const header *h) { return (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME); }
 static const char *name_of(const header *h) { return h->name.bytes ? (const char *)h->name.data : ""; }
@@ -36,8 +38,10 @@ hone_field hone_onnx_name_field(hone_wire w, uint32_t number) {
     return name;
 }
 
-/* ---- the header ------------------------------------------------------------------------------------------------------------------ */
-static bool is_text(const hone_field *f, const char *text) { return f->bytes == strlen(text) && memcmp(f->data, text, f->bytes) == 0; }
+/* ---- the header ---------------------------------------------------------------------------------------- */
+static bool is_text(const hone_field *f, const char *text) {
+    return f->bytes == strlen(text) && memcmp(f->data, text, f->bytes) == 0;
+}
 
 static bool decimal(const hone_field *f, uint64_t *out) {
     uint64_t v = 0;
@@ -93,7 +97,7 @@ static hone_status read_header(hone_wire w, header *h) {
     return HONE_OK;
 }
 
-/* ---- external files -------------------------------------------------------------------------------------------------------------- */
+/* ---- external files ------------------------------------------------------------------------------------ */
 void hone_onnx_files_free(void *p) {
     hone_onnx_files *files = p;
     if (!files) return;
@@ -106,7 +110,8 @@ void hone_onnx_files_free(void *p) {
 }
 
 static hone_status find_external(const header *h, hone_onnx_files *files, hone_field *raw) {
-    if (!files || !files->beside) return bad(h, "its data is in another file, and the model has no folder: load it by path");
+    if (!files || !files->beside)
+        return bad(h, "its data is in another file, and the model has no folder: load it by path");
     if (!h->location.bytes) return bad(h, "its data is in another file that is not named");
     const char *name = hone_wire_text(files->arena, &h->location);
     const char *path = name ? hone_path_beside(files->arena, files->beside, name) : NULL;
@@ -132,14 +137,15 @@ static hone_status find_external(const header *h, hone_onnx_files *files, hone_f
     return HONE_OK;
 }
 
-/* ---- the data -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the data ------------------------------------------------------------------------------------------ */
 static bool bools_clean(const uint8_t *at, size_t n) {
     uint8_t any = 0;
     for (size_t k = 0; k < n; k++) any |= at[k];
     return any < 2;
 }
 
-static hone_status from_raw(const header *h, int64_t count, hone_field raw, hone_onnx_files *files, hone_value **out) {
+static hone_status from_raw(const header *h, int64_t count, hone_field raw, hone_onnx_files *files,
+                            hone_value **out) {
     hone_dtype t = (hone_dtype)h->type;
     const hone_dtype_row *row = hone_dtypes + t;
     size_t need = hone_dtype_file_bytes(t, (size_t)count);
@@ -169,7 +175,8 @@ static hone_status from_raw(const header *h, int64_t count, hone_field raw, hone
     return HONE_OK;
 }
 
-/* Which field holds a type's numbers where they are not raw: float_data 4, int32_data 5, int64_data 7, double_data 10, uint64_data 11. */
+/* Which field holds a type's numbers where they are not raw: float_data 4, int32_data 5, int64_data 7,
+   double_data 10, uint64_data 11. */
 static int typed_field(hone_dtype t) {
     switch (t) {
     case HONE_DTYPE_F32:
@@ -183,7 +190,8 @@ static int typed_field(hone_dtype t) {
     }
 }
 
-/* Stores the low bytes of each number, one unit after the other: a unit is an element, half of a complex one, or a byte of packed ones. */
+/* Stores the low bytes of each number, one unit after the other: a unit is an element, half of a complex one,
+   or a byte of packed ones. */
 typedef struct {
     uint8_t *to;
     size_t unit, n, room;
@@ -211,7 +219,8 @@ static bool sink_field(sink *s, const hone_field *f, int width) {
     return true;
 }
 
-/* A check before memory is taken: no typed number takes less than a byte of file, so dims that lie are seen here. */
+/* A check before memory is taken: no typed number takes less than a byte of file, so dims that lie are seen
+   here. */
 static size_t bytes_of_field(hone_wire w, uint32_t number) {
     hone_field f;
     size_t n = 0;
@@ -266,7 +275,8 @@ static hone_status from_strings(const header *h, int64_t count, hone_wire w, hon
     while (good && memory && hone_wire_next(&w, &f)) {
         if (f.number != 6) continue;
         good = n < count && f.type == HONE_WIRE_BYTES;
-        const hone_string *s = good ? hone_strings_add(v->strings, f.bytes ? (const char *)f.data : "", (int64_t)f.bytes) : NULL;
+        const hone_string *s =
+            good ? hone_strings_add(v->strings, f.bytes ? (const char *)f.data : "", (int64_t)f.bytes) : NULL;
         memory = !good || s;
         if (s) ((const hone_string **)v->data)[n++] = s;
     }
@@ -282,29 +292,35 @@ hone_status hone_onnx_tensor(hone_wire w, hone_onnx_files *files, hone_value **o
     header h;
     int64_t count;
     HONE_TRY(read_header(w, &h));
-    if (!hone_count_of(h.dim, h.rank, &count)) return bad(&h, "has a negative dim, or more elements than a machine can count");
+    if (!hone_count_of(h.dim, h.rank, &count))
+        return bad(&h, "has a negative dim, or more elements than a machine can count");
     if (h.type == HONE_DTYPE_STRING)
-        return h.has_raw || h.external ? bad(&h, "is of strings, which cannot be raw or external data") : from_strings(&h, count, w, out);
+        return h.has_raw || h.external ? bad(&h, "is of strings, which cannot be raw or external data")
+                                       : from_strings(&h, count, w, out);
     if (h.external) HONE_TRY(find_external(&h, files, &h.raw));
     return h.has_raw || h.external ? from_raw(&h, count, h.raw, files, out) : from_typed(&h, count, w, out);
 }
 
-/* ---- sparse → dense -------------------------------------------------------------------------------------------------------------- */
+/* ---- sparse → dense ------------------------------------------------------------------------------------ */
 static hone_status fill_dense(const hone_value *values, const hone_value *at, hone_value *dense) {
     int64_t n = hone_value_count(values), total = hone_value_count(dense);
     size_t unit = hone_dtypes[dense->dtype].bytes;
     bool linear = at->rank == 1;
-    if (at->dtype != HONE_DTYPE_I64 || (linear ? at->dim[0] != n : at->rank != 2 || at->dim[0] != n || at->dim[1] != dense->rank))
+    if (at->dtype != HONE_DTYPE_I64 ||
+        (linear ? at->dim[0] != n : at->rank != 2 || at->dim[0] != n || at->dim[1] != dense->rank))
         return hone_fail(HONE_BAD_INPUT, "a sparse tensor's indices have the wrong type or shape");
     for (int64_t k = 0; k < n; k++) {
         int64_t place = linear ? hone_value_i64(at, k) : 0;
         for (int d = 0; !linear && d < dense->rank; d++) {
             int64_t i = hone_value_i64(at, k * dense->rank + d);
-            if (i < 0 || i >= dense->dim[d]) return hone_fail(HONE_BAD_INPUT, "a sparse tensor's index is outside its dims");
+            if (i < 0 || i >= dense->dim[d])
+                return hone_fail(HONE_BAD_INPUT, "a sparse tensor's index is outside its dims");
             place = place * dense->dim[d] + i;
         }
-        if (place < 0 || place >= total) return hone_fail(HONE_BAD_INPUT, "a sparse tensor's index is outside its dims");
-        memcpy((uint8_t *)dense->data + (size_t)place * unit, (const uint8_t *)values->data + (size_t)k * unit, unit);
+        if (place < 0 || place >= total)
+            return hone_fail(HONE_BAD_INPUT, "a sparse tensor's index is outside its dims");
+        memcpy((uint8_t *)dense->data + (size_t)place * unit,
+               (const uint8_t *)values->data + (size_t)k * unit, unit);
     }
     if (values->strings && !dense->strings) dense->strings = hone_strings_hold(values->strings);
     return HONE_OK;
@@ -316,7 +332,8 @@ hone_status hone_onnx_sparse(hone_wire w, hone_onnx_files *files, hone_value **o
     hone_status numbers = HONE_OK;
     bool good = true;
     while (good && hone_wire_next(&w, &f)) {
-        if (f.number == 3) numbers = hone_wire_number(&f, 0, &dims), good = !numbers && dims.n <= HONE_MAX_RANK;
+        if (f.number == 3)
+            numbers = hone_wire_number(&f, 0, &dims), good = !numbers && dims.n <= HONE_MAX_RANK;
         else if (f.number == 1 && f.type == HONE_WIRE_BYTES) values = f;
         else if (f.number == 2 && f.type == HONE_WIRE_BYTES) at = f;
     }
@@ -341,12 +358,14 @@ hone_status hone_onnx_sparse(hone_wire w, hone_onnx_files *files, hone_value **o
     return s;
 }
 
-/* ---- sequences, optionals, maps -------------------------------------------------------------------------------------------------- */
+/* ---- sequences, optionals, maps ------------------------------------------------------------------------ */
 static hone_status read_any(hone_wire, int elem, int depth, hone_value **out);
 
-/* What field numbers hold in SequenceProto and OptionalProto alike: tensor 3, sparse 4, sequence 5, map 6, optional 7. */
+/* What field numbers hold in SequenceProto and OptionalProto alike: tensor 3, sparse 4, sequence 5, map 6,
+   optional 7. */
 static hone_status read_list(hone_wire w, hone_tag tag, int depth, hone_value **out) {
-    if (depth > HONE_ONNX_MAX_DEPTH) return hone_fail(HONE_BAD_INPUT, "a value is nested deeper than %d", HONE_ONNX_MAX_DEPTH);
+    if (depth > HONE_ONNX_MAX_DEPTH)
+        return hone_fail(HONE_BAD_INPUT, "a value is nested deeper than %d", HONE_ONNX_MAX_DEPTH);
     hone_vec(hone_value *) item = {0};
     hone_status s = HONE_OK;
     hone_field f;
@@ -360,7 +379,8 @@ static hone_status read_list(hone_wire w, hone_tag tag, int depth, hone_value **
         }
     }
     if (!s && w.bad) s = hone_fail(HONE_BAD_INPUT, "a sequence or optional is damaged");
-    if (!s && tag == HONE_TAG_OPTIONAL && item.n > 1) s = hone_fail(HONE_BAD_INPUT, "an optional holds more than one value");
+    if (!s && tag == HONE_TAG_OPTIONAL && item.n > 1)
+        s = hone_fail(HONE_BAD_INPUT, "an optional holds more than one value");
     if (!s) s = hone_value_list(tag, item.at, item.n, out);
     for (int k = 0; k < item.n; k++) hone_value_drop(item.at[k]);
     hone_vec_free(&item);
@@ -385,7 +405,8 @@ static hone_status read_keys(hone_wire w, hone_value **out) {
         int64_t k = 0;
         while (!s && hone_wire_next(&w, &f)) {
             if (f.number != 4) continue;
-            const hone_string *text = hone_strings_add(v->strings, f.bytes ? (const char *)f.data : "", (int64_t)f.bytes);
+            const hone_string *text =
+                hone_strings_add(v->strings, f.bytes ? (const char *)f.data : "", (int64_t)f.bytes);
             if (text) ((const hone_string **)v->data)[k++] = text;
             else s = no_memory();
         }
@@ -400,15 +421,19 @@ static hone_status read_keys(hone_wire w, hone_value **out) {
     return s;
 }
 
-/* Values of a map that are all scalars of one type become a vector: what ZipMap makes and DictVectorizer takes. */
+/* Values of a map that are all scalars of one type become a vector: what ZipMap makes and DictVectorizer
+   takes. */
 static hone_status scalars_to_vector(hone_value **list) {
     hone_value *const *item = (*list)->item, *v = NULL;
     int64_t n = (*list)->n_item;
     for (int64_t k = 0; k < n; k++)
-        if (item[k]->tag != HONE_TAG_TENSOR || item[k]->rank || item[k]->dtype != item[0]->dtype || item[k]->strings) return HONE_OK;
+        if (item[k]->tag != HONE_TAG_TENSOR || item[k]->rank || item[k]->dtype != item[0]->dtype ||
+            item[k]->strings)
+            return HONE_OK;
     if (!n) return HONE_OK;
     HONE_TRY(hone_value_tensor(item[0]->dtype, &n, 1, &v));
-    for (int64_t k = 0; k < n; k++) memcpy((char *)v->data + (size_t)k * item[k]->bytes, item[k]->data, item[k]->bytes);
+    for (int64_t k = 0; k < n; k++)
+        memcpy((char *)v->data + (size_t)k * item[k]->bytes, item[k]->data, item[k]->bytes);
     hone_value_drop(*list);
     *list = v;
     return HONE_OK;
@@ -421,7 +446,8 @@ static hone_status read_map(hone_wire w, int depth, hone_value **out) {
     hone_value *pair[2] = {0};
     hone_status s = read_keys(w, pair);
     if (!s) s = read_list(hone_wire_of(&values), HONE_TAG_SEQUENCE, depth + 1, pair + 1);
-    if (!s && pair[1]->n_item != hone_value_count(pair[0])) s = hone_fail(HONE_BAD_INPUT, "a map does not have as many keys as values");
+    if (!s && pair[1]->n_item != hone_value_count(pair[0]))
+        s = hone_fail(HONE_BAD_INPUT, "a map does not have as many keys as values");
     if (!s) s = scalars_to_vector(pair + 1);
     if (!s) s = hone_value_list(HONE_TAG_MAP, pair, 2, out);
     hone_value_drop(pair[0]);
@@ -430,7 +456,8 @@ static hone_status read_map(hone_wire w, int depth, hone_value **out) {
 }
 
 static hone_status read_any(hone_wire w, int elem, int depth, hone_value **out) {
-    if (depth > HONE_ONNX_MAX_DEPTH) return hone_fail(HONE_BAD_INPUT, "a value is nested deeper than %d", HONE_ONNX_MAX_DEPTH);
+    if (depth > HONE_ONNX_MAX_DEPTH)
+        return hone_fail(HONE_BAD_INPUT, "a value is nested deeper than %d", HONE_ONNX_MAX_DEPTH);
     switch (elem) {
     case 3: return hone_onnx_tensor(w, NULL, out);
     case 4: return hone_onnx_sparse(w, NULL, out);
@@ -441,9 +468,11 @@ static hone_status read_any(hone_wire w, int elem, int depth, hone_value **out) 
 }
 
 hone_status hone_onnx_read_value(const void *data, size_t bytes, hone_tag tag, hone_value **out) {
-    static const int elem[] = {[HONE_TAG_TENSOR] = 3, [HONE_TAG_SEQUENCE] = 5, [HONE_TAG_MAP] = 6, [HONE_TAG_OPTIONAL] = 7};
+    static const int elem[] = {
+        [HONE_TAG_TENSOR] = 3, [HONE_TAG_SEQUENCE] = 5, [HONE_TAG_MAP] = 6, [HONE_TAG_OPTIONAL] = 7};
     hone_value *v = NULL;
-    HONE_TRY(read_any((hone_wire){data, bytes ? (const uint8_t *)data + bytes : data, false}, elem[tag], 0, &v));
+    HONE_TRY(
+        read_any((hone_wire){data, bytes ? (const uint8_t *)data + bytes : data, false}, elem[tag], 0, &v));
     *out = v;
     return HONE_OK;
 }

@@ -6,7 +6,8 @@
 #include "base/value.h"
 #include "model/wire.h"
 
-/* Where a model's bytes lie: the model itself and the files of its external data, each mapped once. Kept by the graph. */
+/* Where a model's bytes lie: the model itself and the files of its external data, each mapped once. Kept by
+   the graph. */
 typedef struct {
     hone_arena *arena;
     const char *beside; /* a path in the model's folder; NULL: there is no folder, so no external data */
@@ -16,7 +17,8 @@ typedef struct {
 } hone_onnx_files;
 void hone_onnx_files_free(void *); /* takes a hone_onnx_files, NULL is fine */
 
-/* `files` NULL: the value owns its data, and external data is refused. Else aligned data is borrowed from the files. */
+/* `files` NULL: the value owns its data, and external data is refused. Else aligned data is borrowed from the
+   files. */
 hone_status hone_onnx_tensor(hone_wire, hone_onnx_files *, hone_value **out) HONE_CHECKED;
 hone_status hone_onnx_sparse(hone_wire, hone_onnx_files *, hone_value **out) HONE_CHECKED; /* made dense */
 /* The name field (TensorProto's number is 8), or "" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   upgrade: which op needs which up-converter, below which version. Read from the top: a row may rename the op, and later rows see the
-   new name. Old versions that differ from the newest only in the types they take, or in attributes whose defaults mean
-   the same, need no row. */
+   upgrade: which op needs which up-converter, below which version. Read from the top: a row may rename the
+   op, and later rows see the new name. Old versions that differ from the newest only in the types they take,
+   or in attributes whose defaults mean the same, need no row. */
 #include "model/upgrade.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "model/upgrade.h"
 
-/* ---- broadcasting before version 7 ----------------------------------------------------------------------------------------------- */
+/* ---- broadcasting before version 7 --------------------------------------------------------------------- */
 static hone_vid rank_var(hone_edit *e, hone_vid x) { /* [rank] */
     hone_vid shape = hone_edit_node(e, "Shape", -1, HONE_IN(x), HONE_PLAIN);
     return hone_edit_node(e, "Shape", -1, HONE_IN(shape), HONE_PLAIN);
@@ -24,10 +24,14 @@ static hone_vid line_up(hone_edit *e, hone_vid a, hone_vid b, int64_t axis) {
     /* A rank that only the run knows: as many ones as a - b - axis says. */
     hone_vid n = hone_edit_node(e, "Sub", -1, HONE_IN(rank_var(e, a), rank_var(e, b)), HONE_PLAIN);
     if (axis >= 0) n = hone_edit_node(e, "Sub", -1, HONE_IN(n, hone_edit_i64s(e, &axis, 1)), HONE_PLAIN);
-    else n = hone_edit_node(e, "Sub", -1, HONE_IN(hone_edit_i64s(e, &(int64_t){-axis}, 1), rank_var(e, b)), HONE_PLAIN);
-    hone_vid ones = hone_edit_node(e, "Expand", -1, HONE_IN(hone_edit_i64s(e, &(int64_t){1}, 1), n), HONE_PLAIN);
+    else
+        n = hone_edit_node(e, "Sub", -1, HONE_IN(hone_edit_i64s(e, &(int64_t){-axis}, 1), rank_var(e, b)),
+                           HONE_PLAIN);
+    hone_vid ones =
+        hone_edit_node(e, "Expand", -1, HONE_IN(hone_edit_i64s(e, &(int64_t){1}, 1), n), HONE_PLAIN);
     hone_vid shape = hone_edit_node(e, "Shape", -1, HONE_IN(b), HONE_PLAIN);
-    shape = hone_edit_node(e, "Concat", -1, HONE_IN(shape, ones), HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
+    shape =
+        hone_edit_node(e, "Concat", -1, HONE_IN(shape, ones), HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
     return hone_edit_node(e, "Reshape", -1, HONE_IN(b, shape), HONE_PLAIN);
 }
 
@@ -37,7 +41,8 @@ void hone_up_broadcast(hone_edit *e) {
     int64_t axis = hone_edit_int(e, "axis", 0);
     const hone_value *b = hone_edit_value(e, hone_draft_in(n, 1));
     bool single = b && hone_value_count(b) == 1;
-    if (hone_edit_int(e, "broadcast", 0) && given && !single && n->in.n == 2) n->in.at[1] = line_up(e, n->in.at[0], n->in.at[1], axis);
+    if (hone_edit_int(e, "broadcast", 0) && given && !single && n->in.n == 2)
+        n->in.at[1] = line_up(e, n->in.at[0], n->in.at[1], axis);
     hone_edit_drop(e, "broadcast");
     hone_edit_drop(e, "axis");
 }
@@ -46,13 +51,14 @@ void hone_up_broadcast(hone_edit *e) {
 void hone_up_prelu(hone_edit *e) {
     hone_draft *n = e->node;
     const hone_value *slope = hone_edit_value(e, hone_draft_in(n, 1));
-    if (n->in.n != 2 || (slope && hone_value_count(slope) == 1) || hone_edit_rank(e, n->in.at[1]) != 1) return;
+    if (n->in.n != 2 || (slope && hone_value_count(slope) == 1) || hone_edit_rank(e, n->in.at[1]) != 1)
+        return;
     n->in.at[1] = line_up(e, n->in.at[0], n->in.at[1], 1);
 }
 
 void hone_up_gemm(hone_edit *e) { hone_edit_drop(e, "broadcast"); }
 
-/* ---- small ones ------------------------------------------------------------------------------------------------------------------ */
+/* ---- small ones ---------------------------------------------------------------------------------------- */
 /* The type was a word: "FLOAT". */
 void hone_up_cast(hone_edit *e) {
     const hone_attr *a = hone_edit_attr(e, "to");
@@ -84,7 +90,8 @@ void hone_up_scatter(hone_edit *e) { e->node->op = "ScatterElements"; }
 /* The norm's order was a float. */
 void hone_up_lp_pool(hone_edit *e) {
     double p = hone_edit_float(e, "p", 2);
-    if (!(p >= 1 && p < 1e6) || p != (double)(int)p) hone_edit_problem(e, HONE_NOT_SUPPORTED, "a norm of order %g", p);
+    if (!(p >= 1 && p < 1e6) || p != (double)(int)p)
+        hone_edit_problem(e, HONE_NOT_SUPPORTED, "a norm of order %g", p);
     else if (hone_edit_attr(e, "p")) hone_edit_set(e, hone_attr_of_int(e->im, "p", (int64_t)p));
 }
 
@@ -102,13 +109,14 @@ void hone_up_grid_sample(hone_edit *e) {
     if (strcmp(mode, "bicubic") == 0) hone_edit_set(e, hone_attr_of_text(e->im, "mode", "cubic"));
 }
 
-/* ---- normalization ---------------------------------------------------------------------------------------------------------------- */
+/* ---- normalization ------------------------------------------------------------------------------------- */
 /* spatial = 0: statistics for each place of a sample, so they broadcast over the batch as they are. */
 static void normalize_each(hone_edit *e) {
     const hone_draft *n = e->node;
     hone_vid x = n->in.at[0], eps = hone_edit_like(e, hone_edit_float(e, "epsilon", 1e-5), x);
-    hone_vid deviation =
-        hone_edit_node(e, "Sqrt", -1, HONE_IN(hone_edit_node(e, "Add", -1, HONE_IN(n->in.at[4], eps), HONE_PLAIN)), HONE_PLAIN);
+    hone_vid deviation = hone_edit_node(
+        e, "Sqrt", -1, HONE_IN(hone_edit_node(e, "Add", -1, HONE_IN(n->in.at[4], eps), HONE_PLAIN)),
+        HONE_PLAIN);
     hone_vid y = hone_edit_node(e, "Sub", -1, HONE_IN(x, n->in.at[3]), HONE_PLAIN);
     y = hone_edit_node(e, "Div", -1, HONE_IN(y, deviation), HONE_PLAIN);
     y = hone_edit_node(e, "Mul", -1, HONE_IN(y, n->in.at[1]), HONE_PLAIN);
@@ -131,15 +139,19 @@ void hone_up_group_norm(hone_edit *e) {
     hone_draft *n = e->node;
     int64_t groups = hone_edit_int(e, "num_groups", 1);
     if (n->in.n != 3) return;
-    hone_vid g = hone_edit_i64s(e, &groups, 1), one = hone_edit_i64s(e, &(int64_t){1}, 1), flat = hone_edit_i64s(e, &(int64_t){-1}, 1);
-    hone_vid c = hone_edit_node(e, "Shape", -1, HONE_IN(n->in.at[0]),
-                                HONE_WITH(hone_attr_of_int(e->im, "start", 1), hone_attr_of_int(e->im, "end", 2)));
+    hone_vid g = hone_edit_i64s(e, &groups, 1), one = hone_edit_i64s(e, &(int64_t){1}, 1),
+             flat = hone_edit_i64s(e, &(int64_t){-1}, 1);
+    hone_vid c =
+        hone_edit_node(e, "Shape", -1, HONE_IN(n->in.at[0]),
+                       HONE_WITH(hone_attr_of_int(e->im, "start", 1), hone_attr_of_int(e->im, "end", 2)));
     hone_vid each = hone_edit_node(e, "Div", -1, HONE_IN(c, g), HONE_PLAIN);
-    hone_vid shape = hone_edit_node(e, "Concat", -1, HONE_IN(g, each), HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
+    hone_vid shape =
+        hone_edit_node(e, "Concat", -1, HONE_IN(g, each), HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
     for (int k = 1; k < 3; k++) {
         hone_vid column = hone_edit_node(e, "Unsqueeze", -1, HONE_IN(n->in.at[k], one), HONE_PLAIN);
-        n->in.at[k] = hone_edit_node(e, "Reshape", -1, HONE_IN(hone_edit_node(e, "Expand", -1, HONE_IN(column, shape), HONE_PLAIN), flat),
-                                     HONE_PLAIN);
+        n->in.at[k] = hone_edit_node(
+            e, "Reshape", -1,
+            HONE_IN(hone_edit_node(e, "Expand", -1, HONE_IN(column, shape), HONE_PLAIN), flat), HONE_PLAIN);
     }
 }
 
@@ -153,13 +165,15 @@ void hone_up_softmax(hone_edit *e) {
     hone_edit_set(e, hone_attr_of_int(e->im, "axis", -1));
     n->version = HONE_NEWEST;
     if (axis == -1 || (rank > 0 && axis == rank - 1)) return;
-    n->in.at[0] = hone_edit_node(e, "Flatten", -1, HONE_IN(x), HONE_WITH(hone_attr_of_int(e->im, "axis", axis)));
+    n->in.at[0] =
+        hone_edit_node(e, "Flatten", -1, HONE_IN(x), HONE_WITH(hone_attr_of_int(e->im, "axis", axis)));
     hone_vid flat = n->out.at[0] = hone_edit_var(e);
     hone_draft_place(e);
-    hone_edit_node(e, "Reshape", y, HONE_IN(flat, hone_edit_node(e, "Shape", -1, HONE_IN(x), HONE_PLAIN)), HONE_PLAIN);
+    hone_edit_node(e, "Reshape", y, HONE_IN(flat, hone_edit_node(e, "Shape", -1, HONE_IN(x), HONE_PLAIN)),
+                   HONE_PLAIN);
 }
 
-/* ---- Scan 8 ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Scan 8 -------------------------------------------------------------------------------------------- */
 static bool copy_vars(hone_graph *g, int n, hone_vid *first) {
     *first = g->var.n;
     for (int k = 0; k < n; k++) {
@@ -169,11 +183,14 @@ static bool copy_vars(hone_graph *g, int n, hone_vid *first) {
     return true;
 }
 
-/* It ran once a sample of a batch, axis 0 of everything. That is a Scan over the batch, without states, around one of today's. */
+/* It ran once a sample of a batch, axis 0 of everything. That is a Scan over the batch, without states,
+   around one of today's. */
 void hone_up_scan(hone_edit *e) {
-    hone_draft *n = e->node, inner = {.domain = "", .op = "Scan", .name = n->name, .version = HONE_NEWEST, .n_body = 1};
+    hone_draft *n = e->node,
+               inner = {.domain = "", .op = "Scan", .name = n->name, .version = HONE_NEWEST, .n_body = 1};
     if (hone_draft_in(n, 0) >= 0)
-        hone_edit_problem(e, HONE_NOT_SUPPORTED, "sequence_lens of Scan 8: export the model with opset 9 or later");
+        hone_edit_problem(e, HONE_NOT_SUPPORTED,
+                          "sequence_lens of Scan 8: export the model with opset 9 or later");
     n->version = HONE_NEWEST;
     if (hone_draft_in(n, 0) >= 0 || n->n_body != 1 || n->in.n < 1) return;
     memmove(n->in.at, n->in.at + 1, (size_t)--n->in.n * sizeof *n->in.at); /* without sequence_lens */
@@ -207,12 +224,13 @@ void hone_up_scan(hone_edit *e) {
     hone_edit_set(e, hone_attr_of_int(e->im, "num_scan_inputs", n->in.n));
 }
 
-/* ---- ai.onnx.ml ------------------------------------------------------------------------------------------------------------------- */
+/* ---- ai.onnx.ml ---------------------------------------------------------------------------------------- */
 /* One list of words, numbered; the default that is given says which way. */
 void hone_up_label_encoder(hone_edit *e) {
     const hone_attr *words = hone_edit_attr(e, "classes_strings");
     if (!words || words->kind != HONE_ATTR_STRINGS) return;
-    bool to_words = hone_edit_attr(e, "default_string") || hone_edit_dtype(e, hone_draft_in(e->node, 0)) == HONE_DTYPE_I64;
+    bool to_words = hone_edit_attr(e, "default_string") ||
+                    hone_edit_dtype(e, hone_draft_in(e->node, 0)) == HONE_DTYPE_I64;
     int64_t *number = HONE_NEW_N(e->im->scratch, int64_t, words->n ? words->n : 1);
     for (int k = 0; number && k < words->n; k++) number[k] = k;
     if (!number) {

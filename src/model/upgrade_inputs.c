@@ -26,13 +26,14 @@ void hone_up_clip(hone_edit *e) {
     for (int k = 0; k < 2; k++) {
         const hone_attr *a = hone_edit_attr(e, bound[k]);
         if (!a) continue;
-        hone_edit_set_in(e, k + 1, hone_edit_like(e, hone_edit_float(e, bound[k], 0), hone_draft_in(e->node, 0)));
+        hone_edit_set_in(e, k + 1,
+                         hone_edit_like(e, hone_edit_float(e, bound[k], 0), hone_draft_in(e->node, 0)));
         hone_edit_drop(e, bound[k]);
     }
 }
 
-/* At inference the ratio means nothing, and every old form is at inference here: `training_mode` stays absent. A mask had the type of
-   the data. */
+/* At inference the ratio means nothing, and every old form is at inference here: `training_mode` stays
+   absent. A mask had the type of the data. */
 void hone_up_dropout(hone_edit *e) {
     hone_draft *n = e->node;
     hone_vid mask = n->version < 10 ? hone_draft_out(n, 1) : -1;
@@ -61,20 +62,26 @@ void hone_up_slice(hone_edit *e) {
 
 void hone_up_split(hone_edit *e) { ints_to_input(e, "split", 1); }
 
-/* (input, tiles, axis), both scalars: repeats are 1 but at the axis. OneHot says just that, also where they are not constants. */
+/* (input, tiles, axis), both scalars: repeats are 1 but at the axis. OneHot says just that, also where they
+   are not constants. */
 void hone_up_tile(hone_edit *e) {
     hone_draft *n = e->node;
     if (n->in.n != 3) return; /* written in the form of version 6, as many files are */
     hone_vid one = hone_edit_i64s(e, &(int64_t){1}, 1), flat = hone_edit_i64s(e, &(int64_t){-1}, 1);
     hone_attr i64 = hone_attr_of_int(e->im, "to", HONE_DTYPE_I64);
-    hone_vid tiles =
-        hone_edit_node(e, "Cast", -1, HONE_IN(hone_edit_node(e, "Reshape", -1, HONE_IN(n->in.at[1], flat), HONE_PLAIN)), HONE_WITH(i64));
-    hone_vid axis =
-        hone_edit_node(e, "Cast", -1, HONE_IN(hone_edit_node(e, "Reshape", -1, HONE_IN(n->in.at[2], flat), HONE_PLAIN)), HONE_WITH(i64));
-    hone_vid rank = hone_edit_node(e, "Size", -1, HONE_IN(hone_edit_node(e, "Shape", -1, HONE_IN(n->in.at[0]), HONE_PLAIN)), HONE_PLAIN);
-    hone_vid pair = hone_edit_node(e, "Concat", -1, HONE_IN(one, tiles), HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
-    n->in.at[1] =
-        hone_edit_node(e, "Reshape", -1, HONE_IN(hone_edit_node(e, "OneHot", -1, HONE_IN(axis, rank, pair), HONE_PLAIN), flat), HONE_PLAIN);
+    hone_vid tiles = hone_edit_node(
+        e, "Cast", -1, HONE_IN(hone_edit_node(e, "Reshape", -1, HONE_IN(n->in.at[1], flat), HONE_PLAIN)),
+        HONE_WITH(i64));
+    hone_vid axis = hone_edit_node(
+        e, "Cast", -1, HONE_IN(hone_edit_node(e, "Reshape", -1, HONE_IN(n->in.at[2], flat), HONE_PLAIN)),
+        HONE_WITH(i64));
+    hone_vid rank = hone_edit_node(
+        e, "Size", -1, HONE_IN(hone_edit_node(e, "Shape", -1, HONE_IN(n->in.at[0]), HONE_PLAIN)), HONE_PLAIN);
+    hone_vid pair =
+        hone_edit_node(e, "Concat", -1, HONE_IN(one, tiles), HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
+    n->in.at[1] = hone_edit_node(
+        e, "Reshape", -1,
+        HONE_IN(hone_edit_node(e, "OneHot", -1, HONE_IN(axis, rank, pair), HONE_PLAIN), flat), HONE_PLAIN);
     n->in.n = 2;
 }
 
@@ -86,8 +93,9 @@ static hone_vid scales_of(hone_edit *e, const double *scale, int n) {
     return hone_edit_const(e, v);
 }
 
-/* In nearest mode Resize 10 took the place above where it shrank and the place below where it grew. Shrinking axes go first, in a node of
-   their own if others grow. True: what is left shrinks (or nothing does either). */
+/* In nearest mode Resize 10 took the place above where it shrank and the place below where it grew. Shrinking
+   axes go first, in a node of their own if others grow. True: what is left shrinks (or nothing does
+   either). */
 static bool shrinks(hone_edit *e, hone_vid *scales) {
     const hone_value *v = hone_edit_value(e, *scales);
     int64_t n = v && v->dtype == HONE_DTYPE_F32 ? hone_value_count(v) : 0;
@@ -103,7 +111,8 @@ static bool shrinks(hone_edit *e, hone_vid *scales) {
     hone_attr how[] = {hone_attr_of_text(e->im, "mode", "nearest"),
                        hone_attr_of_text(e->im, "coordinate_transformation_mode", "asymmetric"),
                        hone_attr_of_text(e->im, "nearest_mode", "ceil")};
-    e->node->in.at[0] = hone_edit_node(e, "Resize", -1, HONE_IN(e->node->in.at[0], -1, scales_of(e, down, (int)n)), how, 3);
+    e->node->in.at[0] =
+        hone_edit_node(e, "Resize", -1, HONE_IN(e->node->in.at[0], -1, scales_of(e, down, (int)n)), how, 3);
     *scales = scales_of(e, up, (int)n);
     return false;
 }
@@ -115,7 +124,10 @@ void hone_up_upsample(hone_edit *e) {
     hone_vid scales = hone_draft_in(n, 1);
     if (list && list->kind == HONE_ATTR_FLOATS) scales = scales_of(e, list->f, list->n);
     else if (hone_edit_attr(e, "height_scale"))
-        scales = scales_of(e, (const double[]){1, 1, hone_edit_float(e, "height_scale", 1), hone_edit_float(e, "width_scale", 1)}, 4);
+        scales = scales_of(e,
+                           (const double[]){1, 1, hone_edit_float(e, "height_scale", 1),
+                                            hone_edit_float(e, "width_scale", 1)},
+                           4);
     hone_edit_drop(e, "scales");
     hone_edit_drop(e, "height_scale");
     hone_edit_drop(e, "width_scale");

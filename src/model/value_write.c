@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
-   value_write: one value as the message that ONNX's test data has for it: TensorProto, SequenceProto, OptionalProto or MapProto. The way
-   back from hone_onnx_read_value; weights of models are export_value.c's. */
+   value_write: one value as the message that ONNX's test data has for it: TensorProto, SequenceProto,
+   OptionalProto or MapProto. The way back from hone_onnx_read_value; weights of models are
+   export_value.c's. */
 #include "model/onnx.h"
 #include "model/wire_write.h"
 
 /* Of SequenceProto and OptionalProto: the field of a member, and what elem_type calls it. */
 static const struct {
     uint8_t field, type;
-} member[] = {[HONE_TAG_TENSOR] = {3, 1}, [HONE_TAG_SEQUENCE] = {5, 3}, [HONE_TAG_MAP] = {6, 4}, [HONE_TAG_OPTIONAL] = {7, 5}};
+} member[] = {[HONE_TAG_TENSOR] = {3, 1},
+              [HONE_TAG_SEQUENCE] = {5, 3},
+              [HONE_TAG_MAP] = {6, 4},
+              [HONE_TAG_OPTIONAL] = {7, 5}};
 
 /* Elements from..from + n of a tensor, of this shape. */
 static void put_tensor(hone_wire_out *w, const hone_value *v, int64_t from, int64_t n, int rank) {
@@ -18,7 +22,8 @@ static void put_tensor(hone_wire_out *w, const hone_value *v, int64_t from, int6
         hone_wire_put_bytes(w, 6, s->text, (size_t)s->bytes);
     }
     if (v->dtype != HONE_DTYPE_STRING)
-        hone_wire_put_elements(w, 9, v->dtype, (const char *)v->data + (size_t)from * hone_dtypes[v->dtype].bytes, (size_t)n);
+        hone_wire_put_elements(w, 9, v->dtype,
+                               (const char *)v->data + (size_t)from * hone_dtypes[v->dtype].bytes, (size_t)n);
 }
 
 static void put_value(hone_wire_out *w, const hone_value *v);
@@ -62,7 +67,8 @@ static void put_value(hone_wire_out *w, const hone_value *v) {
 hone_status hone_onnx_write_value(const hone_value *v, const hone_sink *to) {
     hone_wire_out w = {0};
     put_value(&w, v);
-    hone_status s = w.failed ? hone_fail(HONE_NO_MEMORY, "no memory to write a value") : hone_wire_send(&w, to);
+    hone_status s =
+        w.failed ? hone_fail(HONE_NO_MEMORY, "no memory to write a value") : hone_wire_send(&w, to);
     hone_wire_out_free(&w);
     return s;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   wire: the reader. Every length is compared with what is left before a pointer moves, so no byte outside the span is ever read. */
+   wire: the reader. Every length is compared with what is left before a pointer moves, so no byte outside the
+   span is ever read. */
 #include "model/wire.h"
 
 #include <string.h>
@@ -72,5 +73,6 @@ hone_status hone_wire_number(const hone_field *f, int width, hone_wire_numbers *
 
 char *hone_wire_text(hone_arena *a, const hone_field *f) {
     const uint8_t *zero = f->bytes ? memchr(f->data, 0, f->bytes) : NULL;
-    return hone_arena_textn(a, f->bytes ? (const char *)f->data : "", zero ? (size_t)(zero - f->data) : f->bytes);
+    return hone_arena_textn(a, f->bytes ? (const char *)f->data : "",
+                            zero ? (size_t)(zero - f->data) : f->bytes);
 }

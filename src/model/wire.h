@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   wire: protobuf's wire format, read in place. A span is a message that was not decoded yet; fields are taken from its front one by
-   one. Knows nothing of ONNX.
+   wire: protobuf's wire format, read in place. A span is a message that was not decoded yet; fields are taken
+   from its front one by one. Knows nothing of ONNX.
 
        hone_wire w = {data, data + bytes};
        hone_field f;
@@ -24,15 +24,19 @@ typedef struct {
 } hone_field;
 
 bool hone_wire_varint(hone_wire *, uint64_t *out); /* false: end, or bad */
-/* The next field; false at the end, and where the bytes are wrong (then bad is set). Groups, which ONNX never used, are bad. */
+/* The next field; false at the end, and where the bytes are wrong (then bad is set). Groups, which ONNX never
+   used, are bad. */
 bool hone_wire_next(hone_wire *, hone_field *out);
-static inline hone_wire hone_wire_of(const hone_field *f) { return (hone_wire){f->data, f->data ? f->data + f->bytes : f->data, false}; }
+static inline hone_wire hone_wire_of(const hone_field *f) {
+    return (hone_wire){f->data, f->data ? f->data + f->bytes : f->data, false};
+}
 /* The whole message is well formed at this level. */
 bool hone_wire_good(hone_wire);
 
-/* A repeated number, packed or not: appends what this field holds. `width` is 0 for varints, else 4 or 8 bytes.
-   HONE_BAD_INPUT or HONE_NO_MEMORY, without a message. */
+/* A repeated number, packed or not: appends what this field holds. `width` is 0 for varints, else 4 or 8
+   bytes. HONE_BAD_INPUT or HONE_NO_MEMORY, without a message. */
 typedef hone_vec(uint64_t) hone_wire_numbers;
 hone_status hone_wire_number(const hone_field *, int width, hone_wire_numbers *out);
-char *hone_wire_text(hone_arena *, const hone_field *); /* a string field, zero-terminated, cut at a zero byte; NULL: no memory */
+/* a string field, zero-terminated, cut at a zero byte; NULL: no memory */
+char *hone_wire_text(hone_arena *, const hone_field *);
 #endif

@@ -8,7 +8,7 @@
 
 enum { CHUNK = 1 << 16 /* elements packed at a time: a multiple of what a byte holds */ };
 
-/* ---- the buffer ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the buffer ---------------------------------------------------------------------------------------- */
 static bool grow(hone_wire_out *w, size_t more) {
     size_t need;
     if (w->failed || !hone_add_size(w->n, more, &need)) return w->failed = true, false;
@@ -39,9 +39,11 @@ static void put_varint(hone_wire_out *w, uint64_t v) {
     put(w, bytes, varint(bytes, v));
 }
 
-static void put_tag(hone_wire_out *w, uint32_t field, hone_wire_type type) { put_varint(w, (uint64_t)field << 3 | type); }
+static void put_tag(hone_wire_out *w, uint32_t field, hone_wire_type type) {
+    put_varint(w, (uint64_t)field << 3 | type);
+}
 
-/* ---- fields ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- fields -------------------------------------------------------------------------------------------- */
 void hone_wire_put_number(hone_wire_out *w, uint32_t field, uint64_t v) {
     put_tag(w, field, HONE_WIRE_VARINT);
     put_varint(w, v);
@@ -58,7 +60,9 @@ void hone_wire_put_bytes(hone_wire_out *w, uint32_t field, const void *data, siz
     put(w, data, bytes);
 }
 
-void hone_wire_put_text(hone_wire_out *w, uint32_t field, const char *text) { hone_wire_put_bytes(w, field, text, strlen(text)); }
+void hone_wire_put_text(hone_wire_out *w, uint32_t field, const char *text) {
+    hone_wire_put_bytes(w, field, text, strlen(text));
+}
 
 void hone_wire_put_elements(hone_wire_out *w, uint32_t field, hone_dtype t, const void *data, size_t n) {
     size_t bytes = hone_dtype_file_bytes(t, n);
@@ -77,7 +81,8 @@ void hone_wire_put_space(hone_wire_out *w, uint32_t filler, uint32_t field, size
     static const char spaces[] = "                                                                ";
     uint8_t ahead[20];
     const size_t header = varint(ahead, (uint64_t)field << 3 | HONE_WIRE_BYTES) + varint(ahead + 10, bytes);
-    const size_t own = varint(ahead, (uint64_t)filler << 3 | HONE_WIRE_BYTES) + 1, past = (size_t)((hone_wire_size(w) + header) % unit);
+    const size_t own = varint(ahead, (uint64_t)filler << 3 | HONE_WIRE_BYTES) + 1,
+                 past = (size_t)((hone_wire_size(w) + header) % unit);
     if (!past) return;
     size_t space = unit - past;
     if (space < own) space += unit;
@@ -85,7 +90,7 @@ void hone_wire_put_space(hone_wire_out *w, uint32_t filler, uint32_t field, size
     else hone_wire_put_bytes(w, filler, spaces, space - own);
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------------------ */
 hone_wire_mark hone_wire_open(hone_wire_out *w, uint32_t field) {
     put_tag(w, field, HONE_WIRE_BYTES);
     return (hone_wire_mark){w->n, w->piece_bytes, w->piece.n, false};
@@ -99,13 +104,15 @@ hone_wire_mark hone_wire_open_wide(hone_wire_out *w, uint32_t field) {
     return m;
 }
 
-/* What is inside moves up to make room for its length. A byte moves once for each message around it: a handful of times. */
+/* What is inside moves up to make room for its length. A byte moves once for each message around it: a
+   handful of times. */
 void hone_wire_close(hone_wire_out *w, hone_wire_mark m) {
     if (w->failed) return;
     uint8_t length[10];
     if (m.wide) { /* leading zeros: every seven bits but the last say that more follow */
         uint64_t inside = w->n - m.at - WIDE + (w->piece_bytes - m.piece_bytes);
-        for (int k = 0; k < WIDE; k++, inside >>= 7) w->bytes[m.at + (size_t)k] = (uint8_t)((inside & 127) | (k < WIDE - 1 ? 128 : 0));
+        for (int k = 0; k < WIDE; k++, inside >>= 7)
+            w->bytes[m.at + (size_t)k] = (uint8_t)((inside & 127) | (k < WIDE - 1 ? 128 : 0));
         w->failed |= inside != 0;
         return;
     }
@@ -117,7 +124,7 @@ void hone_wire_close(hone_wire_out *w, hone_wire_mark m) {
     for (int k = m.piece; k < w->piece.n; k++) w->piece.at[k].at += bytes;
 }
 
-/* ---- sending --------------------------------------------------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------------------- */
 hone_status hone_wire_send_elements(hone_dtype t, const void *data, size_t n, const hone_sink *to) {
     const uint8_t *from = data;
     uint8_t packed[CHUNK / 2];

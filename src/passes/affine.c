@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   affine: a constant scale and shift of each channel, before or after a product with constant weights, goes into the weights and the bias.
-   BatchNormalization is one; so are Mul, Div, Add and Sub by a constant that varies over channels only.
+   affine: a constant scale and shift of each channel, before or after a product with constant weights, goes
+   into the weights and the bias. BatchNormalization is one; so are Mul, Div, Add and Sub by a constant that
+   varies over channels only.
 
         after   Conv, ConvTranspose, Gemm; MatMul takes the scale, its Add stays an epilogue
         before  Conv; a shift only where nothing is padded, because what is padded is not shifted
@@ -13,7 +14,10 @@
 
 #include "passes/match.h"
 
-enum { MOST_SHARED = 1 << 20 /* bytes of weights that other nodes read too, and that may be doubled */, MOST_ROUNDS = 16 };
+enum {
+    MOST_SHARED = 1 << 20 /* bytes of weights that other nodes read too, and that may be doubled */,
+    MOST_ROUNDS = 16
+};
 
 /* y = x * scale + shift, one number a channel */
 typedef struct {
@@ -30,11 +34,12 @@ static bool line_open(hone_matching *m, line *l, int64_t n) {
 }
 static void line_close(line *l) { hone_free(l->scale); }
 
-/* ---- what is affine ----------------------------------------------------------------------------------------------------------------- */
+/* ---- what is affine ------------------------------------------------------------------------------------ */
 static bool is_real(const hone_value *v) {
     return v && v->tag == HONE_TAG_TENSOR && (v->dtype == HONE_DTYPE_F32 || v->dtype == HONE_DTYPE_F64);
 }
-/* How far apart the channels of a constant stand (0: one number for all); -1: it varies along other dims too. `rank`, `axis`: of what it meets. */
+/* How far apart the channels of a constant stand (0: one number for all); -1: it varies along other dims too.
+   `rank`, `axis`: of what it meets. */
 static int64_t step_of(const hone_value *c, int rank, int axis, int64_t channels) {
     int64_t step = 1;
     bool varies = false;
@@ -49,7 +54,8 @@ static int64_t step_of(const hone_value *c, int rank, int axis, int64_t channels
 static bool by_constant(const hone_node *n, const hone_value *c, bool first, int rank, int axis, line *l) {
     int64_t step = step_of(c, rank, axis, l->n);
     if (step < 0) return false;
-    bool mul = hone_node_is(n, "Mul"), div = hone_node_is(n, "Div"), add = hone_node_is(n, "Add"), sub = hone_node_is(n, "Sub");
+    bool mul = hone_node_is(n, "Mul"), div = hone_node_is(n, "Div"), add = hone_node_is(n, "Add"),
+         sub = hone_node_is(n, "Sub");
     if (!(mul || add || sub || (div && !first))) return false;
     for (int64_t k = 0; k < l->n; k++) {
         double v = hone_value_f64(c, k * step);
@@ -64,7 +70,8 @@ static bool by_norm(const hone_graph *g, const hone_node *n, int axis, line *l) 
     double epsilon = hone_attr_float(n->attr, n->n_attr, "epsilon", 1e-5);
     if (n->n_in != 5 || axis != 1 || hone_attr_int(n->attr, n->n_attr, "training_mode", 0)) return false;
     for (int k = 1; k < 5; k++)
-        if (n->in[k] < 0 || !is_real(v[k] = g->var.at[n->in[k]].value) || hone_value_count(v[k]) != l->n) return false;
+        if (n->in[k] < 0 || !is_real(v[k] = g->var.at[n->in[k]].value) || hone_value_count(v[k]) != l->n)
+            return false;
     for (int64_t k = 0; k < l->n; k++) {
         double scale = hone_value_f64(v[1], k) / sqrt(hone_value_f64(v[4], k) + epsilon);
         l->scale[k] = scale, l->shift[k] = hone_value_f64(v[2], k) - hone_value_f64(v[3], k) * scale;
@@ -73,7 +80,8 @@ static bool by_norm(const hone_graph *g, const hone_node *n, int axis, line *l) 
     return true;
 }
 /* What node n does to its operand: which one in *x, how in *l (opened). `y`: its result. */
-static bool line_of(hone_matching *m, const hone_graph *g, const hone_node *n, int axis, int64_t channels, hone_vid *x, line *l) {
+static bool line_of(hone_matching *m, const hone_graph *g, const hone_node *n, int axis, int64_t channels,
+                    hone_vid *x, line *l) {
     bool is = false;
     l->scale = NULL;
     if (!n || n->n_out < 1 || n->out[0] < 0) return false;
@@ -85,19 +93,21 @@ static bool line_of(hone_matching *m, const hone_graph *g, const hone_node *n, i
         bool first = g->var.at[n->in[0]].value != NULL;
         *x = n->in[first];
         if (!first && !g->var.at[n->in[1]].value) return false;
-        is = line_open(m, l, channels) && by_constant(n, g->var.at[n->in[!first]].value, first, rank, axis, l);
+        is =
+            line_open(m, l, channels) && by_constant(n, g->var.at[n->in[!first]].value, first, rank, axis, l);
     }
     for (int64_t k = 0; is && k < channels; k++) is = isfinite(l->scale[k]) && isfinite(l->shift[k]);
     if (!is) line_close(l), l->scale = NULL;
     return is;
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- weights ------------------------------------------------------------------------------------------- */
 typedef struct {
     hone_node *node;
     const hone_value *weights, *bias; /* bias NULL: none */
-    hone_dtype dtype;                 /* of what is made of them: weights may be halves where the result is f32 (half.c) */
-    int64_t outs, ins;                /* channels of the result, of the operand; ins 0: not asked for */
+    /* of what is made of them: weights may be halves where the result is f32 (half.c) */
+    hone_dtype dtype;
+    int64_t outs, ins; /* channels of the result, of the operand; ins 0: not asked for */
     int64_t groups;
     bool in_first; /* weights are [in, out, …] */
     int axis;      /* channels' place in the result */
@@ -106,10 +116,11 @@ typedef struct {
 } product;
 
 static bool product_of(const hone_matching *m, hone_graph *g, hone_node *n, product *p) {
-    bool conv = hone_node_is(n, "Conv"), back = hone_node_is(n, "ConvTranspose"), gemm = hone_node_is(n, "Gemm"),
-         mat = hone_node_is(n, "MatMul");
+    bool conv = hone_node_is(n, "Conv"), back = hone_node_is(n, "ConvTranspose"),
+         gemm = hone_node_is(n, "Gemm"), mat = hone_node_is(n, "MatMul");
     if (!(conv || back || gemm || mat) || n->n_in < 2 || n->in[1] < 0 || n->out[0] < 0) return false;
-    *p = (product){.node = n, .weights = g->var.at[n->in[1]].value, .groups = 1, .beta = 1, .takes_shift = !mat};
+    *p = (product){
+        .node = n, .weights = g->var.at[n->in[1]].value, .groups = 1, .beta = 1, .takes_shift = !mat};
     const hone_var *y = g->var.at + n->out[0];
     p->dtype = y->dtype;
     const bool halves = y->dtype == HONE_DTYPE_F32 && p->weights && p->weights->tag == HONE_TAG_TENSOR &&
@@ -133,7 +144,8 @@ static bool product_of(const hone_matching *m, hone_graph *g, hone_node *n, prod
     return !p->bias || step_of(p->bias, 2, 1, p->outs) >= 0;
 }
 static void store(hone_value *v, int64_t k, double x) {
-    hone_dtype_store(v->dtype, (char *)v->data + (size_t)k * hone_dtypes[v->dtype].bytes, HONE_F64, (hone_scalar){.f64 = x}, false);
+    hone_dtype_store(v->dtype, (char *)v->data + (size_t)k * hone_dtypes[v->dtype].bytes, HONE_F64,
+                     (hone_scalar){.f64 = x}, false);
 }
 /* Weights by a factor an output channel, or an input channel. */
 static hone_value *scaled(hone_matching *m, const product *p, const line *l, bool outs) {
@@ -144,10 +156,12 @@ static hone_value *scaled(hone_matching *m, const product *p, const line *l, boo
     if (hone_value_tensor(p->dtype, dim, p->weights->rank, &v)) return hone_match_no_memory(m), NULL;
     for (int64_t a = 0, k = 0; a < dim[0]; a++)
         for (int64_t b = 0; b < dim[1]; b++) {
-            int64_t of_second = a / per_group * dim[1] + b; /* the channel that the second dim counts, over all groups */
+            /* the channel that the second dim counts, over all groups */
+            int64_t of_second = a / per_group * dim[1] + b;
             double by = l->scale[outs == p->in_first ? of_second : a];
             if (p->weights->dtype == HONE_DTYPE_F32) /* weights are large */
-                for (int64_t e = 0; e < inner; e++, k++) ((float *)v->data)[k] = (float)(((const float *)p->weights->data)[k] * by);
+                for (int64_t e = 0; e < inner; e++, k++)
+                    ((float *)v->data)[k] = (float)(((const float *)p->weights->data)[k] * by);
             else
                 for (int64_t e = 0; e < inner; e++, k++) store(v, k, hone_value_f64(p->weights, k) * by);
         }
@@ -165,7 +179,9 @@ static double old_bias(const product *p, int64_t k) {
 static bool all_finite(const hone_value *v) {
     int64_t n = v ? hone_value_count(v) : 0;
     for (int64_t k = 0; k < n; k++)
-        if (!isfinite(v->dtype == HONE_DTYPE_F32 ? ((const float *)v->data)[k] : ((const double *)v->data)[k])) return false;
+        if (!isfinite(v->dtype == HONE_DTYPE_F32 ? ((const float *)v->data)[k]
+                                                 : ((const double *)v->data)[k]))
+            return false;
     return true;
 }
 /* The product again, with other weights and bias (NULL: as it was). */
@@ -190,7 +206,7 @@ static bool emit(hone_matching *m, const product *p, hone_vid x, hone_value *wei
     return hone_match_emit(m, "Add", y, (const hone_vid[]){sums, in[2]}, 2, NULL, 0) >= 0;
 }
 
-/* ---- the rules ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rules ----------------------------------------------------------------------------------------- */
 /* The root scales and shifts what a product made for it alone. */
 static bool after(hone_matching *m) {
     hone_graph *g = hone_match_graph(m);
@@ -234,18 +250,21 @@ static bool before(hone_matching *m) {
     if (!maker || hone_match_uses(m, root->in[0]) != 1 || !product_of(m, g, root, &p)) return false;
     if (!line_of(m, g, maker, 1, p.ins, &x, &l)) return false;
     const hone_var *a = g->var.at + x, *b = g->var.at + root->in[0];
-    bool ok = a->rank == b->rank && a->rank >= 3 && !(l.shifts && is_padded(root)) && hone_match_spend(m, hone_value_count(p.weights));
+    bool ok = a->rank == b->rank && a->rank >= 3 && !(l.shifts && is_padded(root)) &&
+              hone_match_spend(m, hone_value_count(p.weights));
     for (int d = 0; ok && d < a->rank; d++) ok = a->dim[d] == b->dim[d]; /* the constant must not widen it */
     hone_value *weights = NULL, *bias = NULL;
     double *sum = ok && l.shifts ? hone_alloc(sizeof *sum * (size_t)p.outs) : NULL;
     if (ok && l.shifts && !sum) ok = hone_match_no_memory(m);
     if (sum) { /* what the shift adds to each sum: the weights as they are */
         const int64_t *dim = p.weights->dim;
-        int64_t pairs = dim[0] * dim[1], inner = pairs > 0 ? hone_value_count(p.weights) / pairs : 0, per_group = p.outs / p.groups;
+        int64_t pairs = dim[0] * dim[1], inner = pairs > 0 ? hone_value_count(p.weights) / pairs : 0,
+                per_group = p.outs / p.groups;
         for (int64_t o = 0, k = 0; o < p.outs; o++) {
             sum[o] = old_bias(&p, o);
             for (int64_t c = 0; c < dim[1]; c++)
-                for (int64_t e = 0; e < inner; e++, k++) sum[o] += hone_value_f64(p.weights, k) * l.shift[o / per_group * dim[1] + c];
+                for (int64_t e = 0; e < inner; e++, k++)
+                    sum[o] += hone_value_f64(p.weights, k) * l.shift[o / per_group * dim[1] + c];
         }
         ok = (bias = new_bias(m, &p, sum)) != NULL;
     } else ok = ok && !l.shifts;
@@ -265,23 +284,28 @@ static bool scale_first(hone_matching *m) {
     hone_vid x = hone_match_var(m, "x");
     const hone_var *y = g->var.at + hone_match_root(m)->out[0];
     product p;
-    if (!hone_node_is(hone_match_maker(m, x), "MatMul") || hone_match_uses(m, x) != 1 || !product_of(m, g, hone_match_maker(m, x), &p))
+    if (!hone_node_is(hone_match_maker(m, x), "MatMul") || hone_match_uses(m, x) != 1 ||
+        !product_of(m, g, hone_match_maker(m, x), &p))
         return false;
     int64_t by_b = step_of(b, y->rank, p.axis, p.outs), by_c = step_of(c, y->rank, p.axis, p.outs);
     hone_value *bias = NULL;
     if (by_b < 0 || by_c < 0 || b->dtype != c->dtype) return false;
     if (hone_value_tensor(b->dtype, &p.outs, 1, &bias)) return hone_match_no_memory(m);
-    for (int64_t k = 0; k < p.outs; k++) store(bias, k, hone_value_f64(b, k * by_b) * hone_value_f64(c, k * by_c));
+    for (int64_t k = 0; k < p.outs; k++)
+        store(bias, k, hone_value_f64(b, k * by_b) * hone_value_f64(c, k * by_c));
     if (!all_finite(bias)) {
         hone_value_drop(bias);
         return false;
     }
     hone_vid shift = hone_match_constant(m, "bias", bias);
-    hone_vid scaled_x = hone_match_emit(m, "Mul", HONE_MATCH_NEW, (const hone_vid[]){x, hone_match_var(m, "c")}, 2, NULL, 0);
-    return hone_match_emit(m, "Add", hone_match_root(m)->out[0], (const hone_vid[]){scaled_x, shift}, 2, NULL, 0) >= 0;
+    hone_vid scaled_x =
+        hone_match_emit(m, "Mul", HONE_MATCH_NEW, (const hone_vid[]){x, hone_match_var(m, "c")}, 2, NULL, 0);
+    return hone_match_emit(m, "Add", hone_match_root(m)->out[0], (const hone_vid[]){scaled_x, shift}, 2, NULL,
+                           0) >= 0;
 }
 
-/* A BatchNormalization that no product took: two numbers a channel say the same as four and a root of each element. */
+/* A BatchNormalization that no product took: two numbers a channel say the same as four and a root of each
+   element. */
 static bool norm_alone(hone_matching *m) {
     hone_graph *g = hone_match_graph(m);
     hone_node *root = hone_match_root(m);
@@ -289,12 +313,14 @@ static bool norm_alone(hone_matching *m) {
     const hone_value *mean = hone_match_value(m, "m");
     const int rank = x >= 0 ? g->var.at[x].rank : 0;
     line l;
-    if (root->n_out != 1 || rank < 2 || rank > HONE_MAX_RANK || !is_real(mean) || !line_of(m, g, root, 1, hone_value_count(mean), &x, &l))
+    if (root->n_out != 1 || rank < 2 || rank > HONE_MAX_RANK || !is_real(mean) ||
+        !line_of(m, g, root, 1, hone_value_count(mean), &x, &l))
         return false;
     int64_t dim[HONE_MAX_RANK];
     for (int d = 0; d < rank - 1; d++) dim[d] = d ? 1 : l.n;
     hone_value *scale = NULL, *shift = NULL;
-    bool ok = !hone_value_tensor(mean->dtype, dim, rank - 1, &scale) && !hone_value_tensor(mean->dtype, dim, rank - 1, &shift);
+    bool ok = !hone_value_tensor(mean->dtype, dim, rank - 1, &scale) &&
+              !hone_value_tensor(mean->dtype, dim, rank - 1, &shift);
     if (!ok) hone_match_no_memory(m);
     for (int64_t k = 0; ok && k < l.n; k++) store(scale, k, l.scale[k]), store(shift, k, l.shift[k]);
     line_close(&l);
@@ -304,19 +330,22 @@ static bool norm_alone(hone_matching *m) {
     }
     const hone_vid by = hone_match_constant(m, "scale", scale), plus = hone_match_constant(m, "shift", shift);
     if (by < 0 || plus < 0) return false;
-    const hone_vid scaled_x = hone_match_emit(m, "Mul", HONE_MATCH_NEW, (const hone_vid[]){x, by}, 2, NULL, 0);
+    const hone_vid scaled_x =
+        hone_match_emit(m, "Mul", HONE_MATCH_NEW, (const hone_vid[]){x, by}, 2, NULL, 0);
     return hone_match_emit(m, "Add", y, (const hone_vid[]){scaled_x, plus}, 2, NULL, 0) >= 0;
 }
 
 static const hone_rule rules[] = {
-    {"{BatchNormalization(x, $s, $b, $m, $v)|Mul(x, $s)|Div(x, $s)|Add(x, $s)|{Sub(x, $s)|Sub($s, x)}}", after},
+    {"{BatchNormalization(x, $s, $b, $m, $v)|Mul(x, $s)|Div(x, $s)|Add(x, $s)|{Sub(x, $s)|Sub($s, x)}}",
+     after},
     {"Mul(Add(x, $b), $c)", scale_first},
     {"Mul(x, $s)", after},
     {"{Conv(x, $w, $b)|Conv(x, $w)}", before},
 };
 hone_status hone_pass_affine(hone_passing *p) {
     int last = -1;
-    for (int round = 0; round < MOST_ROUNDS && last != p->changed; round++) { /* each takes one more link of a chain */
+    /* each takes one more link of a chain */
+    for (int round = 0; round < MOST_ROUNDS && last != p->changed; round++) {
         last = p->changed;
         HONE_TRY(hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)));
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   attention: queries times keys, scaled, masked, through Softmax, times values, become Attention. The scale may stand on the scores, the
-   queries or the keys; heads may be a dim of their own or part of the batch; keys and values that were repeated for groups of query heads are
+   attention: queries times keys, scaled, masked, through Softmax, times values, become Attention. The scale
+   may stand on the scores, the queries or the keys; heads may be a dim of their own or part of the batch;
+   keys and values that were repeated for groups of query heads are
    taken as they were before. Transposes and Reshapes around it stay: they are views. */
 #include <math.h>
 #include <string.h>
@@ -16,7 +17,8 @@ typedef struct {
 
 static const hone_var *var(const attending *a, hone_vid v) { return a->g->var.at + v; }
 
-/* Multiplication by one number, made for us alone: its operand instead, and the number goes into the scale. */
+/* Multiplication by one number, made for us alone: its operand instead, and the number goes into the
+   scale. */
 static bool unscale(attending *a, hone_vid *v) {
     hone_node *n = hone_match_maker(a->m, *v);
     bool mul = hone_node_is(n, "Mul"), div = hone_node_is(n, "Div");
@@ -24,7 +26,8 @@ static bool unscale(attending *a, hone_vid *v) {
     if (!(mul || div) || hone_match_uses(a->m, *v) != 1) return false;
     bool first = mul && a->g->var.at[n->in[0]].value != NULL;
     const hone_var *x = var(a, n->in[first]);
-    if (!hone_match_number(a->g->var.at[n->in[!first]].value, &by) || x->rank != var(a, *v)->rank || by == 0) return false;
+    if (!hone_match_number(a->g->var.at[n->in[!first]].value, &by) || x->rank != var(a, *v)->rank || by == 0)
+        return false;
     a->scale *= mul ? by : 1 / by;
     *v = n->in[first];
     return true;
@@ -35,7 +38,8 @@ static void unturn(attending *a, hone_vid *v, int64_t *order) {
         const hone_node *n = hone_match_maker(a->m, *v);
         const hone_attr *perm = n ? hone_attr_find(n->attr, n->n_attr, "perm") : NULL;
         if (unscale(a, v)) continue;
-        if (!hone_node_is(n, "Transpose") || !perm || perm->kind != HONE_ATTR_INTS || perm->n != a->rank) return;
+        if (!hone_node_is(n, "Transpose") || !perm || perm->kind != HONE_ATTR_INTS || perm->n != a->rank)
+            return;
         for (int d = 0; d < a->rank; d++)
             if (perm->i[order[d]] < 0 || perm->i[order[d]] >= a->rank) return;
         for (int d = 0; d < a->rank; d++) order[d] = perm->i[order[d]];
@@ -48,13 +52,18 @@ static hone_vid turned(attending *a, hone_vid v, const int64_t *order) {
     const hone_attr perm = HONE_ATTR_L("perm", order, a->rank);
     return same ? v : hone_match_emit(a->m, "Transpose", HONE_MATCH_NEW, &v, 1, &perm, 1);
 }
-/* Heads that were repeated, [B, H, 1, S, D] → [B, H, G, S, D] → [B, H*G, S, D]: what stood before, still with its 1; -1: they were not. */
+/* Heads that were repeated, [B, H, 1, S, D] → [B, H, G, S, D] → [B, H*G, S, D]: what stood before, still with
+   its 1; -1: they were not. */
 static hone_vid before_repeat(const attending *a, hone_vid v, hone_dim *groups) {
-    const hone_node *merge = hone_match_maker(a->m, v), *spread = merge && merge->n_in ? hone_match_maker(a->m, merge->in[0]) : NULL;
-    if (!merge || merge->program->runs != HONE_RUNS_VIEW || strcmp(merge->program->how, "reshape") != 0) return -1;
+    const hone_node *merge = hone_match_maker(a->m, v),
+                    *spread = merge && merge->n_in ? hone_match_maker(a->m, merge->in[0]) : NULL;
+    if (!merge || merge->program->runs != HONE_RUNS_VIEW || strcmp(merge->program->how, "reshape") != 0)
+        return -1;
     if (!spread || (!hone_node_is(spread, "Expand") && !hone_node_is(spread, "Tile"))) return -1;
     const hone_var *y = var(a, v), *wide = var(a, merge->in[0]), *x = var(a, spread->in[0]);
-    if (y->rank != 4 || wide->rank != 5 || x->rank != 5 || x->dim[2] != 1 || !hone_dim_is_number(wide->dim[2])) return -1;
+    if (y->rank != 4 || wide->rank != 5 || x->rank != 5 || x->dim[2] != 1 ||
+        !hone_dim_is_number(wide->dim[2]))
+        return -1;
     for (int d = 0; d < 5; d++)
         if (d != 2 && (x->dim[d] != wide->dim[d] || x->dim[d] == HONE_DIM_UNKNOWN)) return -1;
     if (y->dim[0] != wide->dim[0] || y->dim[2] != wide->dim[3] || y->dim[3] != wide->dim[4]) return -1;
@@ -65,12 +74,14 @@ static hone_vid with_axis(attending *a, const char *op, hone_vid v, int64_t axis
     hone_vid axes = hone_match_ints(a->m, "axes", &axis, 1);
     return hone_match_emit(a->m, op, out, (const hone_vid[]){v, axes}, 2, NULL, 0);
 }
-/* Nothing is broadcast that Attention would not: equal batches, keys as many as values, and as many heads, or one. */
+/* Nothing is broadcast that Attention would not: equal batches, keys as many as values, and as many heads, or
+   one. */
 static bool fits(const attending *a, hone_vid q, hone_vid scores, hone_vid v, hone_vid mask) {
     const hone_var *x = var(a, q), *s = var(a, scores), *z = var(a, v);
     int r = a->rank;
     for (int d = 0; d < r; d++)
-        if (x->dim[d] == HONE_DIM_UNKNOWN || s->dim[d] == HONE_DIM_UNKNOWN || z->dim[d] == HONE_DIM_UNKNOWN) return false;
+        if (x->dim[d] == HONE_DIM_UNKNOWN || s->dim[d] == HONE_DIM_UNKNOWN || z->dim[d] == HONE_DIM_UNKNOWN)
+            return false;
     for (int d = 0; d < r - 1; d++)
         if (x->dim[d] != s->dim[d]) return false;
     for (int d = 0; d < r - 2; d++)
@@ -81,35 +92,44 @@ static bool fits(const attending *a, hone_vid q, hone_vid scores, hone_vid v, ho
     if (w->rank < 1 || w->rank > r || w->dtype != x->dtype) return false;
     return w->dim[w->rank - 1] == s->dim[r - 1]; /* a shorter mask would hide the rest */
 }
-/* Where(h, scores, -3.4e38): a mask to add, 0 and -inf. What it hides must hide for sure, and leave something in every row. */
+/* Where(h, scores, -3.4e38): a mask to add, 0 and -inf. What it hides must hide for sure, and leave something
+   in every row. */
 static hone_vid hiding(attending *a, const hone_value *seen, const hone_value *instead) {
     double low;
-    if (!hone_match_number(instead, &low) || !(low <= -1e30) || seen->dtype != HONE_DTYPE_BOOL || seen->rank < 1) return -1;
+    if (!hone_match_number(instead, &low) || !(low <= -1e30) || seen->dtype != HONE_DTYPE_BOOL ||
+        seen->rank < 1)
+        return -1;
     const int64_t n = hone_value_count(seen), row = seen->dim[seen->rank - 1];
     const uint8_t *from = seen->data;
     hone_value *mask = NULL;
-    if (hone_value_tensor(HONE_DTYPE_F32, seen->dim, seen->rank, &mask)) return hone_match_constant(a->m, "", NULL);
+    if (hone_value_tensor(HONE_DTYPE_F32, seen->dim, seen->rank, &mask))
+        return hone_match_constant(a->m, "", NULL);
     bool some = true;
     for (int64_t r = 0; r < n && some; r += row) {
         some = false;
-        for (int64_t k = r; k < r + row; k++) ((float *)mask->data)[k] = from[k] ? 0 : -INFINITY, some |= from[k];
+        for (int64_t k = r; k < r + row; k++)
+            ((float *)mask->data)[k] = from[k] ? 0 : -INFINITY, some |= from[k];
     }
     if (!some) hone_value_drop(mask);
     return some ? hone_match_constant(a->m, "mask", mask) : -1;
 }
 static bool attention(hone_matching *m) {
     attending a = {.m = m, .g = hone_match_graph(m), .scale = 1};
-    hone_vid q = hone_match_var(m, "q"), k = hone_match_var(m, "k"), v = hone_match_var(m, "v"), mask = hone_match_var(m, "m");
+    hone_vid q = hone_match_var(m, "q"), k = hone_match_var(m, "k"), v = hone_match_var(m, "v"),
+             mask = hone_match_var(m, "m");
     hone_vid scores = hone_match_var(m, "s"), y = hone_match_root(m)->out[0];
     const hone_node *softmax = hone_match_node(m, "p");
     double by;
     int r = a.rank = var(&a, q)->rank;
-    if ((r != 3 && r != 4) || var(&a, k)->rank != r || var(&a, v)->rank != r || var(&a, scores)->rank != r) return false;
+    if ((r != 3 && r != 4) || var(&a, k)->rank != r || var(&a, v)->rank != r || var(&a, scores)->rank != r)
+        return false;
     int64_t axis = hone_attr_int(softmax->attr, softmax->n_attr, "axis", -1), order[4] = {0};
     if ((axis != -1 && axis != r - 1) || !fits(&a, q, scores, v, mask)) return false;
-    if (var(&a, k)->dim[0] != var(&a, q)->dim[0] || (r == 4 && var(&a, k)->dim[1] != var(&a, q)->dim[1])) return false;
+    if (var(&a, k)->dim[0] != var(&a, q)->dim[0] || (r == 4 && var(&a, k)->dim[1] != var(&a, q)->dim[1]))
+        return false;
     if (hone_match_value(m, "h")) {
-        if (var(&a, q)->dtype != HONE_DTYPE_F32 || (mask = hiding(&a, hone_match_value(m, "h"), hone_match_value(m, "l"))) < 0)
+        if (var(&a, q)->dtype != HONE_DTYPE_F32 ||
+            (mask = hiding(&a, hone_match_value(m, "h"), hone_match_value(m, "l"))) < 0)
             return false;
         if (!fits(&a, q, scores, v, mask)) return false;
     }
@@ -122,20 +142,25 @@ static bool attention(hone_matching *m) {
         a.scale /= by;
     }
     while (unscale(&a, &q)) continue;
-    for (int d = 0; d < r; d++) order[d] = d < r - 2 ? d : 2 * r - 3 - d; /* keys stand with their last two dims turned */
+    /* keys stand with their last two dims turned */
+    for (int d = 0; d < r; d++) order[d] = d < r - 2 ? d : 2 * r - 3 - d;
     unturn(&a, &k, order);
     if (!(a.scale > 0)) return false; /* 0 would ask for the usual scale */
     hone_dim of_keys = 0, of_values = 0;
     k = turned(&a, k, order);
-    hone_vid few_k = r == 4 && k >= 0 ? before_repeat(&a, k, &of_keys) : -1, few_v = r == 4 ? before_repeat(&a, v, &of_values) : -1;
+    hone_vid few_k = r == 4 && k >= 0 ? before_repeat(&a, k, &of_keys) : -1,
+             few_v = r == 4 ? before_repeat(&a, v, &of_values) : -1;
     if (few_k >= 0 && few_v >= 0 && of_keys == of_values)
-        k = with_axis(&a, "Squeeze", few_k, 2, HONE_MATCH_NEW), v = with_axis(&a, "Squeeze", few_v, 2, HONE_MATCH_NEW);
+        k = with_axis(&a, "Squeeze", few_k, 2, HONE_MATCH_NEW),
+        v = with_axis(&a, "Squeeze", few_v, 2, HONE_MATCH_NEW);
     if (r == 3) {
-        q = with_axis(&a, "Unsqueeze", q, 0, HONE_MATCH_NEW), k = with_axis(&a, "Unsqueeze", k, 0, HONE_MATCH_NEW);
+        q = with_axis(&a, "Unsqueeze", q, 0, HONE_MATCH_NEW),
+        k = with_axis(&a, "Unsqueeze", k, 0, HONE_MATCH_NEW);
         v = with_axis(&a, "Unsqueeze", v, 0, HONE_MATCH_NEW);
     }
     const hone_attr attr = HONE_ATTR_F("scale", a.scale);
-    hone_vid done = hone_match_emit(m, "Attention", r == 3 ? HONE_MATCH_NEW : y, (const hone_vid[]){q, k, v, mask}, 4, &attr, 1);
+    hone_vid done = hone_match_emit(m, "Attention", r == 3 ? HONE_MATCH_NEW : y,
+                                    (const hone_vid[]){q, k, v, mask}, 4, &attr, 1);
     if (r == 3) done = with_axis(&a, "Squeeze", done, 0, y);
     return done >= 0;
 }
@@ -146,4 +171,6 @@ static const hone_rule rules[] = {
     {"MatMul(p=Softmax(Where($h, " SCORES ", $l)), v)", attention},
     {"MatMul(p=Softmax(" SCORES "), v)", attention},
 };
-hone_status hone_pass_attention(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
+hone_status hone_pass_attention(hone_passing *p) {
+    return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules));
+}

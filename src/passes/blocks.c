@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
-   blocks: products with constant weights of few bits that a DequantizeLinear makes floats, become MatMulNBits: the weights stay as small as they are and are multiplied from there.
+   blocks: products with constant weights of few bits that a DequantizeLinear makes floats, become
+   MatMulNBits: the weights stay as small as they are and are multiplied from there.
 
-        MatMul(x, DequantizeLinear(w: u4[K, N], s: f32[K / 32, N], z) {axis: 0, block_size: 32})   ─▶   MatMulNBits(x, b: u8[N, K / 32, 16], s: f32[N, K / 32], z)
+        MatMul(x, DequantizeLinear(w: u4[K, N], s: f32[K / 32, N], z) {axis: 0, block_size: 32})   ─▶
+          MatMulNBits(x, b: u8[N, K / 32, 16], s: f32[N, K / 32], z)
 
-   Weights of 2 and 4 bits with scales in blocks along K, one a column, or one; of 8 bits in blocks only: others have kernels of their own. MatMulNBits is unsigned, so signed weights and zero points
-   get 2^(bits-1) more. It computes as the definition does: accuracy_level stays 0. Left to be folded to f32: weights that several products read, and small ones: a cache has them as floats too, and
-   many rows are faster so (32 rows of a net of 384 columns by a third); large ones are read from memory, where an eighth of the bytes counts for more. */
+   Weights of 2 and 4 bits with scales in blocks along K, one a column, or one; of 8 bits in blocks only:
+   others have kernels of their own. MatMulNBits is unsigned, so signed weights and zero points
+   get 2^(bits-1) more. It computes as the definition does: accuracy_level stays 0. Left to be folded to f32:
+   weights that several products read, and small ones: a cache has them as floats too, and
+   many rows are faster so (32 rows of a net of 384 columns by a third); large ones are read from memory,
+   where an eighth of the bytes counts for more. */
 #include <string.h>
 
 #include "passes/match.h"
@@ -42,12 +47,15 @@ static bool same_dims(const hone_value *a, const hone_value *b) {
 }
 static bool find(hone_matching *m, int inner, weights *out) {
     const hone_node *d = hone_match_node(m, "d");
-    *out = (weights){.w = hone_match_value(m, "w"), .s = hone_match_value(m, "s"), .z = hone_match_value(m, "z")};
+    *out = (weights){
+        .w = hone_match_value(m, "w"), .s = hone_match_value(m, "s"), .z = hone_match_value(m, "z")};
     const hone_value *w = out->w, *s = out->s, *z = out->z;
-    if (!d || !w || !s || w->rank != 2 || s->dtype != HONE_DTYPE_F32 || hone_match_graph(m)->var.at[d->out[0]].dtype != HONE_DTYPE_F32)
+    if (!d || !w || !s || w->rank != 2 || s->dtype != HONE_DTYPE_F32 ||
+        hone_match_graph(m)->var.at[d->out[0]].dtype != HONE_DTYPE_F32)
         return false;
     if (!known_type(w->dtype, out) || (z && (z->dtype != w->dtype || !same_dims(z, s)))) return false;
-    int64_t axis = hone_attr_int(d->attr, d->n_attr, "axis", 1), block = hone_attr_int(d->attr, d->n_attr, "block_size", 0);
+    int64_t axis = hone_attr_int(d->attr, d->n_attr, "axis", 1),
+            block = hone_attr_int(d->attr, d->n_attr, "block_size", 0);
     axis += axis < 0 ? 2 : 0;
     out->inner = inner, out->k = w->dim[inner], out->n = w->dim[1 - inner];
     out->k_step = inner ? 1 : out->n, out->n_step = inner ? out->k : 1;
@@ -57,7 +65,8 @@ static bool find(hone_matching *m, int inner, weights *out) {
         out->block = block, out->blocks = (out->k + block - 1) / block;
         return s->rank == 2 && s->dim[inner] == out->blocks && s->dim[1 - inner] == out->n;
     }
-    if (out->bits == 8 || (count(s) != 1 && (s->rank != 1 || axis != 1 - inner || s->dim[0] != out->n))) return false;
+    if (out->bits == 8 || (count(s) != 1 && (s->rank != 1 || axis != 1 - inner || s->dim[0] != out->n)))
+        return false;
     out->each_column = true, out->block = COLUMN_BLOCK;
     while (out->block > out->k) out->block /= 2;
     out->blocks = (out->k + out->block - 1) / out->block;
@@ -78,14 +87,16 @@ static hone_value *packed(const weights *w) {
     uint8_t *to = v->data;
     for (int64_t n = 0; n < w->n; n++, to += w->blocks * bytes)
         for (int64_t k = 0; k < w->k; k++)
-            to[k / per] = (uint8_t)(to[k / per] | level(w, w->w, k * w->k_step + n * w->n_step) << k % per * w->bits);
+            to[k / per] =
+                (uint8_t)(to[k / per] | level(w, w->w, k * w->k_step + n * w->n_step) << k % per * w->bits);
     return v;
 }
 static hone_value *scales(const weights *w) {
     hone_value *v;
     if (hone_value_tensor(HONE_DTYPE_F32, (const int64_t[]){w->n, w->blocks}, 2, &v)) return NULL;
     for (int64_t n = 0; n < w->n; n++)
-        for (int64_t g = 0; g < w->blocks; g++) ((float *)v->data)[n * w->blocks + g] = ((const float *)w->s->data)[place(w, g, n)];
+        for (int64_t g = 0; g < w->blocks; g++)
+            ((float *)v->data)[n * w->blocks + g] = ((const float *)w->s->data)[place(w, g, n)];
     return v;
 }
 static hone_value *zeros(const weights *w) {
@@ -95,20 +106,23 @@ static hone_value *zeros(const weights *w) {
     uint8_t *to = v->data;
     for (int64_t n = 0; n < w->n && w->z; n++, to += bytes)
         for (int64_t g = 0; g < w->blocks; g++)
-            to[g * w->bits / 8] = (uint8_t)(to[g * w->bits / 8] | level(w, w->z, place(w, g, n)) << g * w->bits % 8);
+            to[g * w->bits / 8] =
+                (uint8_t)(to[g * w->bits / 8] | level(w, w->z, place(w, g, n)) << g * w->bits % 8);
     return v;
 }
 static bool emit(hone_matching *m, const weights *w, hone_vid bias) {
     if (!hone_match_spend(m, w->k * w->n)) return false;
     const bool middle = !w->z && w->is_signed; /* zero points are what MatMulNBits has without any */
     hone_value *b = packed(w), *s = scales(w), *z = middle ? NULL : zeros(w);
-    const hone_vid in[] = {hone_match_var(m, "x"), hone_match_constant(m, "weights", b), hone_match_constant(m, "scales", s),
+    const hone_vid in[] = {hone_match_var(m, "x"), hone_match_constant(m, "weights", b),
+                           hone_match_constant(m, "scales", s),
                            middle ? -1 : hone_match_constant(m, "zero_points", z)};
     if (!b || !s || (!middle && !z)) return hone_match_no_memory(m);
     const hone_attr attr[] = {HONE_ATTR_I("K", w->k), HONE_ATTR_I("N", w->n), HONE_ATTR_I("bits", w->bits),
                               HONE_ATTR_I("block_size", w->block)};
     const hone_vid end = hone_match_root(m)->out[0],
-                   y = hone_match_emit(m, "com.microsoft.MatMulNBits", bias < 0 ? end : HONE_MATCH_NEW, in, 4, attr, 4);
+                   y = hone_match_emit(m, "com.microsoft.MatMulNBits", bias < 0 ? end : HONE_MATCH_NEW, in, 4,
+                                       attr, 4);
     return bias < 0 ? y >= 0 : hone_match_emit(m, "Add", end, (const hone_vid[]){y, bias}, 2, NULL, 0) >= 0;
 }
 static bool plain(hone_matching *m) {
@@ -118,10 +132,12 @@ static bool plain(hone_matching *m) {
 static bool gemm(hone_matching *m) {
     weights w;
     const hone_node *n = hone_match_root(m);
-    if (hone_attr_int(n->attr, n->n_attr, "transA", 0) || hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 ||
+    if (hone_attr_int(n->attr, n->n_attr, "transA", 0) ||
+        hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 ||
         hone_attr_float(n->attr, n->n_attr, "beta", 1) != 1)
         return false;
-    return find(m, hone_attr_int(n->attr, n->n_attr, "transB", 0) ? 1 : 0, &w) && emit(m, &w, hone_match_var(m, "c"));
+    return find(m, hone_attr_int(n->attr, n->n_attr, "transB", 0) ? 1 : 0, &w) &&
+           emit(m, &w, hone_match_var(m, "c"));
 }
 static bool transposed(hone_matching *m) {
     weights w;
@@ -135,4 +151,6 @@ static const hone_rule rules[] = {
     {"Gemm(x, {d=DequantizeLinear($w, $s)|d=DequantizeLinear($w, $s, $z)}, c)", gemm},
     {"MatMul(x, t=Transpose({d=DequantizeLinear($w, $s)|d=DequantizeLinear($w, $s, $z)}))", transposed},
 };
-hone_status hone_pass_blocks(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
+hone_status hone_pass_blocks(hone_passing *p) {
+    return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules));
+}

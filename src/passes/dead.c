@@ -16,7 +16,8 @@ static int drop_captures(hone_graph *g, hone_node *n) {
             continue;
         }
         n->in[own + kept] = n->in[own + k];
-        for (int b = 0; b < n->n_body; b++) n->body[b]->in.at[n->body[b]->n_formal + kept] = n->body[b]->in.at[n->body[b]->n_formal + k];
+        for (int b = 0; b < n->n_body; b++)
+            n->body[b]->in.at[n->body[b]->n_formal + kept] = n->body[b]->in.at[n->body[b]->n_formal + k];
         kept++;
     }
     int gone = n->n_capture - kept;
@@ -40,7 +41,8 @@ static int sweep(hone_graph *g) {
             continue;
         }
         for (int q = 0; q < n->n_out && q < p->n_out && !n->part; q++)
-            if (p->operand[p->n_in + q].optional && n->out[q] >= 0 && g->var.at[n->out[q]].uses == 0) n->out[q] = -1, changed++;
+            if (p->operand[p->n_in + q].optional && n->out[q] >= 0 && g->var.at[n->out[q]].uses == 0)
+                n->out[q] = -1, changed++;
         for (int b = 0; b < n->n_body; b++) changed += sweep(n->body[b]);
         if (n->n_capture) changed += drop_captures(g, n);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   evaluate: see evaluate.h. Rows with a program run as tile code; views that only move bytes are moved here, at the speed of memory, because
-   models turn whole weights around. */
+   evaluate: see evaluate.h. Rows with a program run as tile code; views that only move bytes are moved here,
+   at the speed of memory, because models turn whole weights around. */
 #include "passes/evaluate.h"
 
 #include <string.h>
@@ -20,16 +20,18 @@ typedef struct {
     hone_param *param;
 } work;
 
-/* ---- outputs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- outputs ------------------------------------------------------------------------------------------- */
 static bool make(work *w, int k) {
     const hone_fact *f = w->want + k;
     int64_t dim[HONE_MAX_RANK] = {0}, count;
     if (!hone_fact_shaped(f)) return false;
     for (int d = 0; d < f->rank; d++) dim[d] = f->dim[d];
-    if (!hone_count_of(dim, f->rank, &count) || count > w->e->most_bytes / hone_dtypes[f->dtype].bytes) return false;
+    if (!hone_count_of(dim, f->rank, &count) || count > w->e->most_bytes / hone_dtypes[f->dtype].bytes)
+        return false;
     return hone_value_tensor(f->dtype, dim, f->rank, w->out + k) == HONE_OK;
 }
-/* Strings are handles: the one pool they come from goes along. With several pools a program could mix them. */
+/* Strings are handles: the one pool they come from goes along. With several pools a program could mix
+   them. */
 static bool share_strings(work *w) {
     hone_strings *pool = NULL;
     int pools = 0;
@@ -43,7 +45,7 @@ static bool share_strings(work *w) {
     return true;
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- views --------------------------------------------------------------------------------------------- */
 static bool move_all(work *w) { /* Reshape and its kind, BitCast */
     if (!make(w, 0) || w->out[0]->bytes != w->in[0]->bytes) return false;
     if (w->out[0]->bytes) memcpy(w->out[0]->data, w->in[0]->data, w->out[0]->bytes);
@@ -52,7 +54,8 @@ static bool move_all(work *w) { /* Reshape and its kind, BitCast */
 static bool move_turned(work *w) { /* Transpose */
     const hone_value *x = w->in[0];
     const hone_attr *perm = hone_attr_find(w->node->attr, w->node->n_attr, "perm");
-    int64_t stride[HONE_MAX_RANK], from[HONE_MAX_RANK], at[HONE_MAX_RANK] = {0}, step = (int64_t)hone_dtypes[x->dtype].bytes;
+    int64_t stride[HONE_MAX_RANK], from[HONE_MAX_RANK], at[HONE_MAX_RANK] = {0},
+                                                        step = (int64_t)hone_dtypes[x->dtype].bytes;
     int rank = x->rank;
     if (!make(w, 0) || w->out[0]->bytes != x->bytes || w->out[0]->rank != rank) return false;
     if (perm && (perm->kind != HONE_ATTR_INTS || perm->n != rank)) return false;
@@ -65,7 +68,8 @@ static bool move_turned(work *w) { /* Transpose */
     }
     const char *src = x->data;
     char *dst = w->out[0]->data;
-    int64_t n = hone_value_count(x), inner = rank ? w->out[0]->dim[rank - 1] : 1, hop = rank ? from[rank - 1] : 0;
+    int64_t n = hone_value_count(x), inner = rank ? w->out[0]->dim[rank - 1] : 1,
+            hop = rank ? from[rank - 1] : 0;
     for (int64_t done = 0; done < n; done += inner) {
         const char *p = src;
         for (int64_t k = 0; k < inner; k++, p += hop, dst += size) memcpy(dst, p, size);
@@ -78,7 +82,8 @@ static bool move_turned(work *w) { /* Transpose */
     return true;
 }
 /* n members around an axis. */
-static void copy_box(hone_value *to, const hone_value *from, int axis, int64_t to_at, int64_t from_at, int64_t n) {
+static void copy_box(hone_value *to, const hone_value *from, int axis, int64_t to_at, int64_t from_at,
+                     int64_t n) {
     int64_t outer = 1, inner = hone_dtypes[from->dtype].bytes;
     for (int d = 0; d < axis; d++) outer *= from->dim[d];
     for (int d = axis + 1; d < from->rank; d++) inner *= from->dim[d];
@@ -97,7 +102,8 @@ static bool move_concat(work *w) {
     if (!axis_of(w, &axis) || !make(w, 0)) return false;
     for (int k = 0; k < w->node->n_in; k++) { /* infer.c has seen that they fit together */
         const hone_value *x = w->in[k], *y = w->out[0];
-        if (!x || x->rank != y->rank || x->dtype != y->dtype || at + x->dim[axis] > y->dim[axis]) return false;
+        if (!x || x->rank != y->rank || x->dtype != y->dtype || at + x->dim[axis] > y->dim[axis])
+            return false;
         copy_box(w->out[0], x, axis, at, 0, x->dim[axis]);
         at += x->dim[axis];
     }
@@ -125,29 +131,32 @@ static bool move_contents(work *w) { /* Shape, Size */
 static const struct {
     const char *how;
     bool (*move)(work *);
-} views[] = {{"reshape", move_all}, {"bitcast", move_all},    {"transpose", move_turned}, {"concat", move_concat},
-             {"split", move_split}, {"shape", move_contents}, {"size", move_contents}};
+} views[] = {{"reshape", move_all},   {"bitcast", move_all}, {"transpose", move_turned},
+             {"concat", move_concat}, {"split", move_split}, {"shape", move_contents},
+             {"size", move_contents}};
 
-/* ---- programs --------------------------------------------------------------------------------------------------------------------- */
+/* ---- programs ------------------------------------------------------------------------------------------ */
 static double work_of(const hone_instance *i, const hone_param *p) {
     double total = 0, each = 1 + (double)i->n_x / (i->n_stage ? i->n_stage : 1);
     for (int s = 0; s < i->n_stage; s++) {
         const hone_stage *st = i->stage + s;
         double n = each;
-        for (int k = 0; k < st->n_index + st->n_reduce; k++) n *= (double)p[i->index[i->list[st->index0 + k]].extent].i;
+        for (int k = 0; k < st->n_index + st->n_reduce; k++)
+            n *= (double)p[i->index[i->list[st->index0 + k]].extent].i;
         total += n;
     }
     return total;
 }
-static bool place_temporary(work *w, int t, hone_place *place) {
+static bool place_temporary(work *w, int t, hone_tensor_view *place) {
     const hone_tensor *x = w->instance->tensor + t;
     int64_t dim[HONE_MAX_RANK] = {0}, count, n = 1;
     for (int d = 0; d < x->rank; d++) dim[d] = w->param[x->dim[d]].i;
-    if (!hone_count_of(dim, x->rank, &count) || count > w->e->most_bytes / hone_dtypes[x->dtype].bytes) return false;
+    if (!hone_count_of(dim, x->rank, &count) || count > w->e->most_bytes / hone_dtypes[x->dtype].bytes)
+        return false;
     for (int d = x->rank - 1; d >= 0; d--) place->stride[d] = n, n *= dim[d];
     return (place->at = hone_alloc((size_t)count * hone_dtypes[x->dtype].bytes + 1)) != NULL;
 }
-static bool place_value(work *w, int t, hone_place *place) {
+static bool place_value(work *w, int t, hone_tensor_view *place) {
     const hone_tensor *x = w->instance->tensor + t;
     int own = w->node->program->n_in, k = x->operand;
     if (x->role == HONE_ROLE_OUT && (k < own || k - own >= w->node->n_out || !make(w, k - own))) return false;
@@ -167,10 +176,11 @@ static bool run_program(work *w) {
     double cost = work_of(i, w->param);
     if (cost > w->e->most_work || cost > w->e->work) return false;
     w->e->work -= cost;
-    hone_place *place = HONE_NEW_N(w->e->arena, hone_place, i->n_tensor + 1);
+    hone_tensor_view *place = HONE_NEW_N(w->e->arena, hone_tensor_view, i->n_tensor + 1);
     bool ok = place != NULL;
     for (int t = 0; ok && t < i->n_tensor; t++)
-        ok = i->tensor[t].role == HONE_ROLE_TEMP ? place_temporary(w, t, place + t) : place_value(w, t, place + t);
+        ok = i->tensor[t].role == HONE_ROLE_TEMP ? place_temporary(w, t, place + t)
+                                                 : place_value(w, t, place + t);
     ok = ok && hone_tile_all(i, w->param, place) == HONE_OK;
     for (int t = 0; place && t < i->n_tensor; t++)
         if (i->tensor[t].role == HONE_ROLE_TEMP) hone_free(place[t].at);
@@ -180,7 +190,8 @@ static bool call_host(work *w, const char *name) {
     hone_host_fn *fn = hone_host_find(name);
     size_t bytes = 0;
     for (int k = 0; k < w->node->n_in; k++) bytes += w->in[k] ? w->in[k]->bytes : 0;
-    if (!fn || (double)bytes > w->e->most_work || (double)bytes > w->e->work) return false; /* such functions are near linear */
+    /* such functions are near linear */
+    if (!fn || (double)bytes > w->e->most_work || (double)bytes > w->e->work) return false;
     w->e->work -= (double)bytes;
     hone_dtype *type = HONE_NEW_N(w->e->arena, hone_dtype, w->node->n_out + 1);
     hone_strings *strings = hone_strings_create();
@@ -189,11 +200,13 @@ static bool call_host(work *w, const char *name) {
     bool ok = type && strings && fn(&c) == HONE_OK;
     hone_strings_drop(strings);
     for (int k = 0; ok && k < w->node->n_out; k++)
-        if (w->node->out[k] >= 0) ok = w->out[k] && w->out[k]->tag == HONE_TAG_TENSOR && (int64_t)w->out[k]->bytes <= w->e->most_bytes;
+        if (w->node->out[k] >= 0)
+            ok = w->out[k] && w->out[k]->tag == HONE_TAG_TENSOR &&
+                 (int64_t)w->out[k]->bytes <= w->e->most_bytes;
     return ok;
 }
 
-/* ---- a node ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- a node -------------------------------------------------------------------------------------------- */
 hone_value *hone_evaluate_contents(const hone_fact *f) {
     int64_t dim[HONE_MAX_RANK] = {0}, count;
     if (!hone_fact_shaped(f) || !hone_fact_numbers(f)) return NULL;
@@ -208,7 +221,8 @@ hone_value *hone_evaluate_contents(const hone_fact *f) {
     if (hone_value_tensor(f->dtype, dim, f->rank, &v)) return NULL;
     size_t size = hone_dtypes[f->dtype].bytes;
     for (int64_t k = 0; k < count; k++)
-        hone_dtype_store(f->dtype, (char *)v->data + (size_t)k * size, HONE_I64, (hone_scalar){.i64 = f->contents[k]}, false);
+        hone_dtype_store(f->dtype, (char *)v->data + (size_t)k * size, HONE_I64,
+                         (hone_scalar){.i64 = f->contents[k]}, false);
     return v;
 }
 static bool run(work *w) {
@@ -225,8 +239,10 @@ static bool run(work *w) {
 bool hone_evaluate(hone_evaluating *e, const hone_graph *g, const hone_node *n, hone_value **out) {
     hone_fact *facts = HONE_NEW_N(e->arena, hone_fact, n->n_in + n->n_out + 1);
     work w = {.e = e, .node = n, .out = out};
-    w.in = HONE_NEW_N(e->arena, hone_value *, n->n_in + 1), w.fact = HONE_NEW_N(e->arena, const hone_fact *, n->n_in + 1);
-    if (!facts || !w.in || !w.fact || n->n_body || n->part || !n->n_out) return false; /* a host function has one output at least */
+    w.in = HONE_NEW_N(e->arena, hone_value *, n->n_in + 1),
+    w.fact = HONE_NEW_N(e->arena, const hone_fact *, n->n_in + 1);
+    /* a host function has one output at least */
+    if (!facts || !w.in || !w.fact || n->n_body || n->part || !n->n_out) return false;
     for (int k = 0; k < n->n_in; k++) {
         facts[k] = hone_fact_unknown, w.fact[k] = facts + k;
         if (n->in[k] < 0) continue;

@@ -11,10 +11,11 @@ typedef struct {
     double most_work;   /* for one node */
     int64_t most_bytes; /* of one output, or of one temporary */
 } hone_evaluating;
-/* All wanted outputs, as new references, from inputs that are all there as tensors. False, and nothing in `out`: it is too much work, or
-   something is not as it should be; then the node stays, and whoever runs it will say what is wrong. Not for control flow. */
+/* All wanted outputs, as new references, from inputs that are all there as tensors. False, and nothing in
+   `out`: it is too much work, or something is not as it should be; then the node stays, and whoever runs it
+   will say what is wrong. Not for control flow. */
 bool hone_evaluate(hone_evaluating *, const hone_graph *, const hone_node *, hone_value **out /* n_out */);
-/* The small whole numbers that infer.c found, as a tensor; NULL where they are not all numbers, or the type is one in which they could have
-   wrapped. */
+/* The small whole numbers that infer.c found, as a tensor; NULL where they are not all numbers, or the type
+   is one in which they could have wrapped. */
 hone_value *hone_evaluate_contents(const hone_fact *);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fold: what depends on constants alone is computed now. Constants go into the bodies that capture them; an If whose condition is known
-   becomes its branch.
+   fold: what depends on constants alone is computed now. Constants go into the bodies that capture them; an
+   If whose condition is known becomes its branch.
 
    What is random stays, so does what would make the model much larger, or take long to compute. */
 #include <string.h>
@@ -9,8 +9,10 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-static const double most_work = 5e8, all_work = 2e9; /* scalar operations: tile code takes about one ns each */
-static const int64_t most_bytes = 64 << 20, most_growth = 8 << 20 /* the pass runs twice: 16 MB in all */, most_spread = 1 << 16;
+/* scalar operations: tile code takes about one ns each */
+static const double most_work = 5e8, all_work = 2e9;
+static const int64_t most_bytes = 64 << 20, most_growth = 8 << 20 /* the pass runs twice: 16 MB in all */,
+                     most_spread = 1 << 16;
 
 typedef struct {
     hone_passing *pass;
@@ -25,7 +27,7 @@ static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory
 static hone_status fold_graph(folding *f, hone_graph *g);
 static hone_status fold_nodes(folding *f, hone_graph *g, hone_node *const *node, int n, nodes *done);
 
-/* ---- one node --------------------------------------------------------------------------------------------------------------------- */
+/* ---- one node ------------------------------------------------------------------------------------------ */
 static int64_t bytes_of_var(const hone_var *v) { /* -1: not known */
     int64_t dim[HONE_MAX_RANK], n;
     if (v->tag != HONE_TAG_TENSOR || !v->dtype || v->rank < 0) return -1;
@@ -33,8 +35,11 @@ static int64_t bytes_of_var(const hone_var *v) { /* -1: not known */
     if (!hone_count_of(dim, v->rank, &n) || n > INT64_MAX / 16) return -1;
     return n * hone_dtypes[v->dtype].bytes;
 }
-static bool dequantizes(const hone_node *n) { return !*n->program->domain && !strcmp(n->program->name, "DequantizeLinear"); }
-/* Whether its results may become constants: known inputs, no chance, and not much larger than what they replace. */
+static bool dequantizes(const hone_node *n) {
+    return !*n->program->domain && !strcmp(n->program->name, "DequantizeLinear");
+}
+/* Whether its results may become constants: known inputs, no chance, and not much larger than what they
+   replace. */
 static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int64_t *freed) {
     int64_t in = 0, out = 0;
     if (n->part || n->n_body || n->program->runs == HONE_RUNS_CONTROL) return false;
@@ -57,8 +62,10 @@ static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int
     }
     if (n->program->random) return false;
     *freed = in;
-    bool view = n->program->runs == HONE_RUNS_VIEW, spread = view && !strcmp(n->program->how, "expand") && out > most_spread && out > in;
-    return !spread && (dequantizes(n) || out - in <= most_growth - f->growth); /* weights once, not in every run */
+    bool view = n->program->runs == HONE_RUNS_VIEW,
+         spread = view && !strcmp(n->program->how, "expand") && out > most_spread && out > in;
+    /* weights once, not in every run */
+    return !spread && (dequantizes(n) || out - in <= most_growth - f->growth);
 }
 /* Numbers that infer.c found out, though not all inputs are constants (the shape of an input). */
 static bool settle(folding *f, hone_graph *g, hone_node *n) {
@@ -75,7 +82,11 @@ static bool settle(folding *f, hone_graph *g, hone_node *n) {
     for (int k = 0; ok && k < n->n_out; k++) {
         const hone_var *v = hone_var_of(g, n->out[k]);
         if (!v) continue;
-        hone_fact fact = {.tag = v->tag, .dtype = v->dtype, .rank = v->rank, .contents = v->contents, .n_content = v->n_content};
+        hone_fact fact = {.tag = v->tag,
+                          .dtype = v->dtype,
+                          .rank = v->rank,
+                          .contents = v->contents,
+                          .n_content = v->n_content};
         memcpy(fact.dim, v->dim, sizeof fact.dim);
         ok = (made[k] = hone_evaluate_contents(&fact)) != NULL;
     }
@@ -88,9 +99,11 @@ static bool settle(folding *f, hone_graph *g, hone_node *n) {
 /* Weights are computed with as floats, but a file keeps them as they were. */
 static void note(const hone_graph *g, const hone_node *n, hone_value *made) {
     enum { FEW = 16 };
-    if (!dequantizes(n) || hone_value_count(made) < FEW || hone_attr_find(n->attr, n->n_attr, "output_dtype")) return;
+    if (!dequantizes(n) || hone_value_count(made) < FEW || hone_attr_find(n->attr, n->n_attr, "output_dtype"))
+        return;
     hone_value *zero = n->n_in > 2 && n->in[2] >= 0 ? g->var.at[n->in[2]].value : NULL;
-    hone_value_note(made, g->var.at[n->in[0]].value, g->var.at[n->in[1]].value, zero, hone_attr_int(n->attr, n->n_attr, "axis", 1),
+    hone_value_note(made, g->var.at[n->in[0]].value, g->var.at[n->in[1]].value, zero,
+                    hone_attr_int(n->attr, n->n_attr, "axis", 1),
                     hone_attr_int(n->attr, n->n_attr, "block_size", 0));
 }
 static bool compute(folding *f, hone_graph *g, hone_node *n) {
@@ -109,7 +122,7 @@ static bool compute(folding *f, hone_graph *g, hone_node *n) {
     return fits;
 }
 
-/* ---- bodies ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- bodies -------------------------------------------------------------------------------------------- */
 /* Captured constants become the body's own; who reads the capture reads those. */
 static hone_status bring_in(const hone_graph *g, const hone_node *n, hone_graph *body) {
     hone_renames r;
@@ -144,10 +157,12 @@ static void adopt(hone_graph *g, hone_node *n, const hone_vid *to) {
     for (int k = 0; k < n->n_body; k++) n->body[k]->outer = g;
     for (int k = 0; k < n->n_part; k++) adopt(g, n->part[k], to);
 }
-/* Vars of the branch in the outer graph: captures are there already; an output takes the If's own var if a node of the branch makes it. */
+/* Vars of the branch in the outer graph: captures are there already; an output takes the If's own var if a
+   node of the branch makes it. */
 static hone_status map_vars(hone_graph *g, const hone_node *n, hone_graph *body, hone_vid *to) {
     for (int v = 0; v < body->var.n; v++) to[v] = -1;
-    for (int k = 0; k < n->n_capture; k++) to[body->in.at[body->n_formal + k]] = n->in[n->n_in - n->n_capture + k];
+    for (int k = 0; k < n->n_capture; k++)
+        to[body->in.at[body->n_formal + k]] = n->in[n->n_in - n->n_capture + k];
     for (int k = 0; k < n->n_out && k < body->out.n; k++) {
         hone_vid o = body->out.at[k];
         if (n->out[k] >= 0 && to[o] < 0 && body->var.at[o].producer >= 0) to[o] = n->out[k];
@@ -189,14 +204,16 @@ static hone_status inline_branch(folding *f, hone_graph *g, hone_node *n, hone_g
 static hone_graph *branch_of(const hone_graph *g, const hone_node *n) {
     const hone_value *c = n->n_in && n->in[0] >= 0 ? g->var.at[n->in[0]].value : NULL;
     if (n->program->runs != HONE_RUNS_CONTROL || strcmp(n->program->how, "if") != 0) return NULL;
-    if (!c || c->tag != HONE_TAG_TENSOR || c->dtype != HONE_DTYPE_BOOL || hone_value_count(c) != 1) return NULL;
-    const hone_attr *a = hone_attr_find(n->attr, n->n_attr, hone_value_i64(c, 0) ? "then_branch" : "else_branch");
+    if (!c || c->tag != HONE_TAG_TENSOR || c->dtype != HONE_DTYPE_BOOL || hone_value_count(c) != 1)
+        return NULL;
+    const hone_attr *a =
+        hone_attr_find(n->attr, n->n_attr, hone_value_i64(c, 0) ? "then_branch" : "else_branch");
     if (!a || a->kind != HONE_ATTR_BODY || a->body < 0 || a->body >= n->n_body) return NULL;
     hone_graph *body = n->body[a->body];
     return body->n_formal == 0 && body->out.n >= n->n_out ? body : NULL;
 }
 
-/* ---- graphs ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------- */
 static hone_status fold_nodes(folding *f, hone_graph *g, hone_node *const *node, int n, nodes *done) {
     for (int k = 0; k < n; k++) {
         hone_node *at = node[k];
@@ -236,7 +253,8 @@ static hone_status fold(hone_passing *p, bool keeps) {
     HONE_TRY(hone_library_builtin(&library));
     hone_graph_index(p->graph);
     folding f = {.pass = p, .keeps = keeps, .identity = hone_library_find(library, "", "Identity")};
-    f.eval = (hone_evaluating){.instances = p->instances, .work = all_work, .most_work = most_work, .most_bytes = most_bytes};
+    f.eval = (hone_evaluating){
+        .instances = p->instances, .work = all_work, .most_work = most_work, .most_bytes = most_bytes};
     f.eval.arena = hone_arena_create();
     hone_status s = f.eval.arena ? HONE_OK : no_memory();
     if (!s && !f.identity) s = hone_fail(HONE_BUG, "the library has no Identity");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fuse: element-wise chains, and what follows a sum, become one node. The result of a first node of any kind and the element-wise nodes over it, as far as
-   nothing but the last value is read outside. The domains decide, not names of ops. */
+   fuse: element-wise chains, and what follows a sum, become one node. The result of a first node of any kind
+   and the element-wise nodes over it, as far as nothing but the last value is read outside. The domains
+   decide, not names of ops. */
 #include "loops/fuse.h"
 
 #include <string.h>
@@ -51,7 +52,8 @@ static hone_status find_instances(fusing *f) {
         hone_call *call;
         hone_param *param;
         HONE_TRY(hone_node_infer(&w, n, in, NULL, facts + n->n_in, &f->instance[k], &call, &param));
-        if (f->instance[k] && g->var.at[n->out[0]].contents) f->instance[k] = NULL; /* numbers: no step to fuse */
+        /* numbers: no step to fuse */
+        if (f->instance[k] && g->var.at[n->out[0]].contents) f->instance[k] = NULL;
     }
     return HONE_OK;
 }
@@ -101,10 +103,14 @@ static int maker(const fusing *f, const int *group, int n, const hone_node *c, i
 static bool rounds(const fusing *f, int node) {
     const hone_instance *in = f->instance[node];
     if (hone_fuse_looks_up(in)) return true;
-    return in->n_stage && in->stage[in->n_stage - 1].saturate && hone_dtypes[f->g->var.at[f->g->node.at[node]->out[0]].dtype].bytes == 1;
+    return in->n_stage && in->stage[in->n_stage - 1].saturate &&
+           hone_dtypes[f->g->var.at[f->g->node.at[node]->out[0]].dtype].bytes == 1;
 }
-/* A product of bytes that rounds its own sums is fast with a residual, and rounding once more, behind it; or alone. */
-static bool is_product(const fusing *f, int node) { return f->instance[node]->n_stage > 1 && rounds(f, node); }
+/* A product of bytes that rounds its own sums is fast with a residual, and rounding once more, behind it; or
+   alone. */
+static bool is_product(const fusing *f, int node) {
+    return f->instance[node]->n_stage > 1 && rounds(f, node);
+}
 static bool behind_product(const hone_node *n) {
     static const char *const ops[] = {"DequantizeLinear", "QuantizeLinear", "Add", "Relu", "Clip"};
     bool is = false;
@@ -118,7 +124,8 @@ static bool may_join(const fusing *f, const int *group, int n, int node) {
     if (!in || f->taken[node] || !same_shape(f->g, c->out[0], f->g->node.at[group[0]]->out[0])) return false;
     if (hone_fuse_looks_up(in) && !(n == 1 && hone_fuse_sums_bytes(f->instance[group[0]]))) return false;
     if (is_product(f, group[0]) && !behind_product(c) && !hone_fuse_looks_up(in)) return false;
-    if (rounds(f, node) && f->instance[group[0]]->n_stage > 2) return false; /* norms and their kind have kernels for floats */
+    /* norms and their kind have kernels for floats */
+    if (rounds(f, node) && f->instance[group[0]]->n_stage > 2) return false;
     bool any = false;
     for (int q = 0; q < c->n_in; q++) {
         if (c->in[q] < 0 || maker(f, group, n, c, q) < 0) continue;
@@ -130,7 +137,8 @@ static bool may_join(const fusing *f, const int *group, int n, int node) {
 /* Does this node only widen, element by element (bytes made floats), what it reads? */
 static bool widens(const fusing *f, int node) {
     const hone_node *c = f->g->node.at[node];
-    if (!f->instance[node] || !c->n_in || c->in[0] < 0 || c->program->operand[0].contents || !hone_fuse_can_follow(f->instance[node], 0))
+    if (!f->instance[node] || !c->n_in || c->in[0] < 0 || c->program->operand[0].contents ||
+        !hone_fuse_can_follow(f->instance[node], 0))
         return false;
     return hone_dtypes[f->g->var.at[c->in[0]].dtype].bytes < hone_dtypes[f->g->var.at[c->out[0]].dtype].bytes;
 }
@@ -139,21 +147,27 @@ static int widened_for(const fusing *f, const int *group, int n, int reader) {
     const hone_node *c = f->g->node.at[reader];
     for (int q = 0; q < c->n_in; q++) {
         const hone_vid v = c->in[q];
-        if (v < 0 || maker(f, group, n, c, q) >= 0 || f->is_output[v] || f->use0[v + 1] - f->use0[v] != 1 || !f->made[v]) continue;
+        if (v < 0 || maker(f, group, n, c, q) >= 0 || f->is_output[v] || f->use0[v + 1] - f->use0[v] != 1 ||
+            !f->made[v])
+            continue;
         const int w = f->made[v] - 1;
-        if (w < reader && !f->taken[w] && f->g->node.at[w]->unit == c->unit && widens(f, w) && !c->program->operand[q].contents &&
-            hone_fuse_can_follow(f->instance[reader], q) && same_shape(f->g, v, f->g->node.at[group[0]]->out[0]))
+        if (w < reader && !f->taken[w] && f->g->node.at[w]->unit == c->unit && widens(f, w) &&
+            !c->program->operand[q].contents && hone_fuse_can_follow(f->instance[reader], q) &&
+            same_shape(f->g, v, f->g->node.at[group[0]]->out[0]))
             return w;
     }
     return -1;
 }
-/* Which turn a node begins a group in: what widens in the second, what works on that, element by element, in the third. */
+/* Which turn a node begins a group in: what widens in the second, what works on that, element by element, in
+   the third. */
 static uint8_t order_of(const fusing *f, const uint8_t *order, int node) {
     const hone_node *c = f->g->node.at[node];
     if (widens(f, node)) return 1;
     for (int q = 0; q < c->n_in; q++) {
         const int from = c->in[q] < 0 ? 0 : f->made[c->in[q]];
-        if (!from || !order[from - 1] || c->program->operand[q].contents || !hone_fuse_can_follow(f->instance[node], q)) continue;
+        if (!from || !order[from - 1] || c->program->operand[q].contents ||
+            !hone_fuse_can_follow(f->instance[node], q))
+            continue;
         if (f->use0[c->in[q] + 1] - f->use0[c->in[q]] == 1 && same_shape(f->g, c->in[q], c->out[0])) return 2;
     }
     return 0;
@@ -170,7 +184,8 @@ static bool closed(const fusing *f, const int *group, int n) {
 }
 static bool alike(const hone_fuse_part *a, const hone_fuse_part *b, int n) {
     for (int k = 0; k < n; k++)
-        if (a[k].instance != b[k].instance || memcmp(a[k].source, b[k].source, sizeof *a[k].source * (size_t)a[k].instance->program->n_in))
+        if (a[k].instance != b[k].instance ||
+            memcmp(a[k].source, b[k].source, sizeof *a[k].source * (size_t)a[k].instance->program->n_in))
             return false;
     return true;
 }
@@ -197,7 +212,8 @@ static hone_status fuse_group(fusing *f, const int *group, int n) {
         const hone_node *c = g->node.at[group[k]];
         int *source = HONE_NEW_N(f->scratch, int, c->program->n_in + 1);
         if (!source) return no_memory();
-        for (int q = 0; q < c->program->n_in; q++) source[q] = q < c->n_in && c->in[q] >= 0 && k ? maker(f, group, k, c, q) : -1;
+        for (int q = 0; q < c->program->n_in; q++)
+            source[q] = q < c->n_in && c->in[q] >= 0 && k ? maker(f, group, k, c, q) : -1;
         for (int q = 0; q < c->n_in; q++) {
             if (c->in[q] < 0 || (k && maker(f, group, k, c, q) >= 0)) continue;
             bool have = false;
@@ -213,7 +229,8 @@ static hone_status fuse_group(fusing *f, const int *group, int n) {
     const hone_node *last = g->node.at[group[n - 1]];
     hone_node *made = HONE_NEW(g->arena, hone_node);
     hone_node **parts = HONE_NEW_N(g->arena, hone_node *, n + 1);
-    hone_vid *ins = hone_arena_copy(g->arena, in, sizeof *in * (size_t)n_in), *outs = hone_arena_copy(g->arena, last->out, sizeof *outs);
+    hone_vid *ins = hone_arena_copy(g->arena, in, sizeof *in * (size_t)n_in),
+             *outs = hone_arena_copy(g->arena, last->out, sizeof *outs);
     const char *name = g->node.at[group[0]]->name;
     if (!made || !parts || !ins || !outs) return no_memory();
     for (int k = 0; k < n; k++) parts[k] = g->node.at[group[k]], f->taken[group[k]] = 1;
@@ -228,7 +245,8 @@ static hone_status fuse_group(fusing *f, const int *group, int n) {
                         .fused = fused,
                         .unit = parts[0]->unit};
     for (int k = 0; k < n && !made->refused; k++) made->refused = parts[k]->refused;
-    /* at the last one's place, where all its inputs are there; the parts leave the list, but stay as they are */
+    /* at the last one's place, where all its inputs are there; the parts leave the list, but stay as they
+       are */
     for (int k = 0; k < n - 1; k++) {
         hone_node *gone = HONE_NEW(g->arena, hone_node);
         if (!gone) return no_memory();
@@ -248,31 +266,36 @@ static hone_status fuse_graph(hone_passing *p, hone_graph *g) {
     if (!s) s = find_instances(&f);
     for (int k = 0; k < g->node.n && !s; k++)
         if (f.instance[k]) f.made[g->node.at[k]->out[0]] = k + 1;
-    /* what only widens begins none that a sum could have, but does before whoever reads it, and whoever reads that */
+    /* what only widens begins none that a sum could have, but does before whoever reads it, and whoever reads
+       that */
     uint8_t *order = HONE_NEW_N(f.scratch, uint8_t, g->node.n + 1);
     if (!order && !s) s = no_memory();
     for (int k = 0; k < g->node.n && !s; k++) order[k] = f.instance[k] ? order_of(&f, order, k) : 0;
     for (int turn = 0; turn < 3 * g->node.n && !s; turn++) {
         const int k = turn % g->node.n;
-        if (f.taken[k] || !f.instance[k] || !hone_fuse_can_begin(f.instance[k]) || order[k] != turn / g->node.n) continue;
+        if (f.taken[k] || !f.instance[k] || !hone_fuse_can_begin(f.instance[k]) ||
+            order[k] != turn / g->node.n)
+            continue;
         int group[MAX_PARTS] = {k}, n = 1, best = 1;
         const bool product = is_product(&f, k);
         for (bool more = true; more && n < MAX_PARTS && !hone_fuse_must_end(f.instance[group[n - 1]]);) {
-            if (n > 1 && rounds(&f, group[n - 1]))
-                break; /* what reads bytes begins anew: as one step more it is fast, inside this one it would be tile code */
+            /* what reads bytes begins anew: as one step more it is fast, inside this one it would be tile
+               code */
+            if (n > 1 && rounds(&f, group[n - 1])) break;
             int next = -1;
             more = false;
             for (int m = 0; m < n; m++) {
                 hone_vid v = g->node.at[group[m]]->out[0];
                 for (int u = f.use0[v]; u < f.use0[v + 1]; u++)
-                    if (f.use[u] > group[n - 1] && position(group, n, f.use[u]) < 0 && (next < 0 || f.use[u] < next) &&
-                        may_join(&f, group, n, f.use[u]))
+                    if (f.use[u] > group[n - 1] && position(group, n, f.use[u]) < 0 &&
+                        (next < 0 || f.use[u] < next) && may_join(&f, group, n, f.use[u]))
                         next = f.use[u];
             }
             const int along = next >= 0 && n + 2 <= MAX_PARTS ? widened_for(&f, group, n, next) : -1;
             if (along >= 0) group[n++] = along;
             if (next >= 0) group[n++] = next, more = true;
-            if (more && closed(&f, group, n) && (!product || rounds(&f, group[n - 1]) || f.is_output[g->node.at[group[n - 1]]->out[0]]))
+            if (more && closed(&f, group, n) &&
+                (!product || rounds(&f, group[n - 1]) || f.is_output[g->node.at[group[n - 1]]->out[0]]))
                 best = n;
         }
         if (best > 1) s = fuse_group(&f, group, best);

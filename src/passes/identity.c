@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   identity: nodes that hand on their input unchanged. One row a way to be one; a row that is not sure says no. */
+   identity: nodes that hand on their input unchanged. One row a way to be one; a row that is not sure says
+   no. */
 #include <string.h>
 
 #include "passes/passes.h"
@@ -12,7 +13,9 @@ typedef struct {
 } asking;
 
 static bool given(const asking *a, int k) { return k < a->node->n_in && a->node->in[k] >= 0; }
-static const hone_value *constant(const asking *a, int k) { return given(a, k) ? a->graph->var.at[a->node->in[k]].value : NULL; }
+static const hone_value *constant(const asking *a, int k) {
+    return given(a, k) ? a->graph->var.at[a->node->in[k]].value : NULL;
+}
 static bool all(const hone_value *v, double what) {
     int64_t n = v && v->tag == HONE_TAG_TENSOR && v->dtype != HONE_DTYPE_STRING ? hone_value_count(v) : -1;
     for (int64_t k = 0; k < n; k++)
@@ -21,7 +24,9 @@ static bool all(const hone_value *v, double what) {
 }
 
 static bool always(const asking *a) { return a->node->n_in > 0; }
-static bool same_type(const asking *a) { return a->x->tag == HONE_TAG_TENSOR && a->x->dtype && a->x->dtype == a->y->dtype; }
+static bool same_type(const asking *a) {
+    return a->x->tag == HONE_TAG_TENSOR && a->x->dtype && a->x->dtype == a->y->dtype;
+}
 static bool same_shape(const asking *a) {
     if (!same_type(a) || a->x->rank < 0 || a->x->rank != a->y->rank) return false;
     for (int k = 0; k < a->x->rank; k++)
@@ -51,10 +56,11 @@ static bool one_output(const asking *a) { return a->node->n_out == 1 && same_sha
 static const struct {
     const char *op;
     bool (*is)(const asking *);
-} rows[] = {{"Identity", always},    {"Dropout", not_training}, {"Cast", same_type},     {"CastLike", same_type},
-            {"BitCast", same_type},  {"Transpose", in_order},   {"Reshape", same_shape}, {"Flatten", same_shape},
-            {"Squeeze", same_shape}, {"Unsqueeze", same_shape}, {"Expand", same_shape},  {"Tile", same_shape},
-            {"Slice", forward},      {"Pad", no_pads},          {"Concat", one_input},   {"Split", one_output}};
+} rows[] = {
+    {"Identity", always},    {"Dropout", not_training}, {"Cast", same_type},     {"CastLike", same_type},
+    {"BitCast", same_type},  {"Transpose", in_order},   {"Reshape", same_shape}, {"Flatten", same_shape},
+    {"Squeeze", same_shape}, {"Unsqueeze", same_shape}, {"Expand", same_shape},  {"Tile", same_shape},
+    {"Slice", forward},      {"Pad", no_pads},          {"Concat", one_input},   {"Split", one_output}};
 
 static bool is_identity(const hone_graph *g, const hone_node *n, hone_vid x) {
     if (n->part || *n->program->domain || n->n_out < 1 || n->out[0] < 0) return false;
@@ -65,7 +71,8 @@ static bool is_identity(const hone_graph *g, const hone_node *n, hone_vid x) {
 }
 static hone_status simplify(hone_graph *g, int *changed) {
     hone_renames r;
-    if (!hone_renames_open(&r, g)) return hone_fail(HONE_NO_MEMORY, "no memory to drop nodes that change nothing");
+    if (!hone_renames_open(&r, g))
+        return hone_fail(HONE_NO_MEMORY, "no memory to drop nodes that change nothing");
     hone_status s = HONE_OK;
     for (int k = 0; k < g->node.n && !s; k++) {
         hone_node *n = g->node.at[k];

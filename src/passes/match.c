@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   match: see match.h. A pattern is parsed into a small tree; matching is a search over goals (this pattern at that var) that backs up where an
-   alternative or an order of operands fails. Patterns are short and ours, so the search is. */
+   match: see match.h. A pattern is parsed into a small tree; matching is a search over goals (this pattern at
+   that var) that backs up where an alternative or an order of operands fails. Patterns are short and ours, so
+   the search is. */
 #include "passes/match.h"
 
 #include <ctype.h>
@@ -10,13 +11,14 @@
 
 enum { MAX_NODES = 48, MAX_NAMES = 24, MAX_ARGS = 6, MAX_EMITTED = 16, MOST_ELEMENTS = 200000000 };
 
-/* ---- patterns ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- patterns ------------------------------------------------------------------------------------------ */
 typedef enum { PAT_OP, PAT_NAME, PAT_CONSTANT, PAT_NUMBER, PAT_EITHER } pat_kind;
 typedef struct pat pat;
 struct pat {
     pat_kind kind;
-    int name;       /* in the list of names, or -1 */
-    const char *op; /* of ai.onnx. By name: most ops of most patterns are in no graph, and need not be parsed */
+    int name; /* in the list of names, or -1 */
+    /* of ai.onnx. By name: most ops of most patterns are in no graph, and need not be parsed */
+    const char *op;
     bool either_order;
     double number;
     pat *arg[MAX_ARGS];
@@ -94,12 +96,13 @@ static pat *read_pattern(reading *r) {
     p->kind = PAT_OP, p->op = hone_arena_text(r->arena, "%s", op);
     r->no_memory |= !p->op;
     if (!p->op || !hone_library_has(r->library, "", op)) r->failed = true;
-    for (size_t k = 0; k < sizeof any_order / sizeof *any_order; k++) p->either_order |= !strcmp(op, any_order[k]);
+    for (size_t k = 0; k < sizeof any_order / sizeof *any_order; k++)
+        p->either_order |= !strcmp(op, any_order[k]);
     read_args(r, p, ',', ')');
     return p;
 }
 
-/* ---- the graph, while it changes ---------------------------------------------------------------------------------------------------- */
+/* ---- the graph, while it changes ----------------------------------------------------------------------- */
 struct hone_matching {
     hone_passing *pass;
     hone_graph *graph;
@@ -155,14 +158,16 @@ static void let_go(hone_matching *m, hone_node *n) {
             }
             hone_node *from = at->in[k] < 0 ? NULL : m->maker.at[at->in[k]];
             bool read = false;
-            for (int q = 0; from && q < from->n_out; q++) read |= from->out[q] >= 0 && m->uses.at[from->out[q]] > 0;
-            if (!from || from->dead || read || from->n_body || top == MAX_NODES) continue; /* the dead pass takes what is left */
+            for (int q = 0; from && q < from->n_out; q++)
+                read |= from->out[q] >= 0 && m->uses.at[from->out[q]] > 0;
+            /* the dead pass takes what is left */
+            if (!from || from->dead || read || from->n_body || top == MAX_NODES) continue;
             from->dead = true, stack[top++] = from;
         }
     }
 }
 
-/* ---- matching ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- matching ------------------------------------------------------------------------------------------ */
 typedef struct goal goal;
 struct goal {
     const pat *p;
@@ -170,20 +175,23 @@ struct goal {
     const goal *next;
 };
 bool hone_match_number(const hone_value *v, double *out) {
-    if (!v || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING || hone_value_count(v) != 1) return false;
+    if (!v || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING || hone_value_count(v) != 1)
+        return false;
     *out = hone_value_f64(v, 0);
     return true;
 }
 static bool is_number(const hone_value *v, double want) {
     double got;
     if (!hone_match_number(v, &got)) return false;
-    double slack = v->dtype == HONE_DTYPE_F16 ? 1e-3 : v->dtype == HONE_DTYPE_BF16 ? 8e-3 : 1e-6; /* what rounding leaves of a constant */
+    /* what rounding leaves of a constant */
+    double slack = v->dtype == HONE_DTYPE_F16 ? 1e-3 : v->dtype == HONE_DTYPE_BF16 ? 8e-3 : 1e-6;
     return fabs(got - want) <= slack * fabs(want);
 }
 static bool solve(hone_matching *m, const goal *g);
 static bool solve_args(hone_matching *m, const pat *p, const hone_node *n, bool turned, const goal *next) {
     goal at[MAX_ARGS];
-    for (int k = p->n_arg - 1; k >= 0; k--) { /* the last first: each goal is followed by the one made before */
+    /* the last first: each goal is followed by the one made before */
+    for (int k = p->n_arg - 1; k >= 0; k--) {
         int from = turned && k < 2 ? 1 - k : k;
         if (n->in[from] < 0) return false;
         at[k] = (goal){p->arg[k], n->in[from], next};
@@ -192,7 +200,8 @@ static bool solve_args(hone_matching *m, const pat *p, const hone_node *n, bool 
     return solve(m, next);
 }
 static bool solve_op(hone_matching *m, const pat *p, hone_node *n, const goal *next) {
-    if (!n || n->dead || n->part || !hone_node_is(n, p->op) || n->n_in < p->n_arg || m->n_part == MAX_NODES) return false;
+    if (!n || n->dead || n->part || !hone_node_is(n, p->op) || n->n_in < p->n_arg || m->n_part == MAX_NODES)
+        return false;
     for (int k = p->n_arg; k < n->n_in; k++)
         if (n->in[k] >= 0) return false;
     m->part[m->n_part++] = n;
@@ -248,7 +257,7 @@ static bool is_closed(hone_matching *m) {
     return true;
 }
 
-/* ---- what was found ----------------------------------------------------------------------------------------------------------------- */
+/* ---- what was found ------------------------------------------------------------------------------------ */
 hone_graph *hone_match_graph(hone_matching *m) { return m->graph; }
 hone_node *hone_match_root(hone_matching *m) { return m->root; }
 hone_vid hone_match_var(const hone_matching *m, const char *name) {
@@ -261,9 +270,13 @@ const hone_value *hone_match_value(const hone_matching *m, const char *name) {
     return v < 0 ? NULL : m->graph->var.at[v].value;
 }
 hone_node *hone_match_maker(const hone_matching *m, hone_vid v) { return v < 0 ? NULL : m->maker.at[v]; }
-hone_node *hone_match_node(const hone_matching *m, const char *name) { return hone_match_maker(m, hone_match_var(m, name)); }
+hone_node *hone_match_node(const hone_matching *m, const char *name) {
+    return hone_match_maker(m, hone_match_var(m, name));
+}
 int hone_match_uses(const hone_matching *m, hone_vid v) { return v < 0 ? 0 : m->uses.at[v]; }
-bool hone_node_is(const hone_node *n, const char *op) { return n && !n->part && !*n->program->domain && !strcmp(n->program->name, op); }
+bool hone_node_is(const hone_node *n, const char *op) {
+    return n && !n->part && !*n->program->domain && !strcmp(n->program->name, op);
+}
 uint32_t hone_match_axes(const hone_value *axes, int rank) {
     uint32_t bits = 0;
     if (!axes || axes->tag != HONE_TAG_TENSOR || rank < 0 || rank > HONE_MAX_RANK) return 0;
@@ -277,7 +290,7 @@ uint32_t hone_match_axes(const hone_value *axes, int rank) {
     return bits;
 }
 
-/* ---- what takes its place ----------------------------------------------------------------------------------------------------------- */
+/* ---- what takes its place ------------------------------------------------------------------------------ */
 static hone_vid refuse(hone_matching *m, bool memory) {
     m->refused = true, m->failed |= memory;
     return -1;
@@ -294,7 +307,8 @@ hone_vid hone_match_constant(hone_matching *m, const char *name, hone_value *tak
 }
 hone_vid hone_match_ints(hone_matching *m, const char *name, const int64_t *at, int n) {
     hone_value *v = NULL;
-    if (hone_value_tensor(HONE_DTYPE_I64, (const int64_t[]){n}, 1, &v) == HONE_OK && n) memcpy(v->data, at, sizeof *at * (size_t)n);
+    if (hone_value_tensor(HONE_DTYPE_I64, (const int64_t[]){n}, 1, &v) == HONE_OK && n)
+        memcpy(v->data, at, sizeof *at * (size_t)n);
     return hone_match_constant(m, name, v);
 }
 /* The facts of the node's results; where it takes the place of what is known already they must agree. */
@@ -316,7 +330,8 @@ static bool infer_emitted(hone_matching *m, const hone_node *n) {
     hone_var *y = m->graph->var.at + n->out[0];
     if (!out->dtype || out->rank < 0 || out->tag != HONE_TAG_TENSOR) return false;
     if (n->out[0] != m->root->out[0]) {
-        y->tag = out->tag, y->dtype = out->dtype, y->rank = out->rank, y->contents = out->contents, y->n_content = out->n_content;
+        y->tag = out->tag, y->dtype = out->dtype, y->rank = out->rank, y->contents = out->contents,
+        y->n_content = out->n_content;
         memcpy(y->dim, out->dim, sizeof y->dim);
         return true;
     }
@@ -326,14 +341,16 @@ static bool infer_emitted(hone_matching *m, const hone_node *n) {
     return true;
 }
 static const hone_program *row_of(const hone_library *l, const char *op) {
-    static const char *const domains[] = {"hone", "com.microsoft"}; /* rows that only passes write; what import leaves as it is */
+    /* rows that only passes write; what import leaves as it is */
+    static const char *const domains[] = {"hone", "com.microsoft"};
     for (size_t k = 0; k < sizeof domains / sizeof *domains; k++) {
         const size_t n = strlen(domains[k]);
         if (!strncmp(op, domains[k], n) && op[n] == '.') return hone_library_find(l, domains[k], op + n + 1);
     }
     return hone_library_find(l, "", op);
 }
-hone_vid hone_match_emit(hone_matching *m, const char *op, hone_vid out, const hone_vid *in, int n_in, const hone_attr *attr, int n_attr) {
+hone_vid hone_match_emit(hone_matching *m, const char *op, hone_vid out, const hone_vid *in, int n_in,
+                         const hone_attr *attr, int n_attr) {
     const hone_program *p = row_of(m->names->library, op);
     hone_graph *g = m->graph;
     if (m->refused) return -1;
@@ -349,7 +366,7 @@ hone_vid hone_match_emit(hone_matching *m, const char *op, hone_vid out, const h
     return out;
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------- */
 static bool accept(hone_matching *m) {
     for (int k = 0; k < m->n_emitted; k++) {
         hone_node *n = m->emitted[k];
@@ -377,12 +394,14 @@ static bool may_be(const pat *p, const hone_node *n) {
         if (may_be(p->arg[k], n)) return true;
     return false;
 }
-static hone_status match_graph(hone_passing *pass, hone_graph *g, const hone_rule *rule, const pat *p, const reading *names) {
+static hone_status match_graph(hone_passing *pass, hone_graph *g, const hone_rule *rule, const pat *p,
+                               const reading *names) {
     hone_matching m = {.pass = pass, .graph = g, .names = names};
     bool any = false;
     for (int k = 0; k < g->node.n; k++) {
         any |= !g->node.at[k]->dead && may_be(p, g->node.at[k]);
-        for (int b = 0; b < g->node.at[k]->n_body; b++) HONE_TRY(match_graph(pass, g->node.at[k]->body[b], rule, p, names));
+        for (int b = 0; b < g->node.at[k]->n_body; b++)
+            HONE_TRY(match_graph(pass, g->node.at[k]->body[b], rule, p, names));
     }
     if (!any) return HONE_OK;
     bool ok = (m.scratch = hone_arena_create()) && index_graph(&m);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
-   moves: what only moves elements (Reshape, Transpose, Slice, MaxPool, Concat …) moves bytes instead of the floats that they stand for.
+   moves: what only moves elements (Reshape, Transpose, Slice, MaxPool, Concat …) moves bytes instead of the
+   floats that they stand for.
 
-        move(DQ(q))   →   DQ(move(q))         always the same numbers; then the product behind it may see its DQ
-        Q(move(x))    →   move(Q(x))          where nothing else reads between; then the product before it may see its Q
-        Concat(DQ(a), DQ(b))   →   DQ(Concat(Q(DQ(a)), Q(DQ(b))))   behind a Q of bytes: each part rounded as the whole would be
+        move(DQ(q))   →   DQ(move(q))         always the same numbers; then the product behind it may see its
+                                              DQ
+        Q(move(x))    →   move(Q(x))          where nothing else reads between; then the product before it may
+                                              see its Q
+        Concat(DQ(a), DQ(b))   →   DQ(Concat(Q(DQ(a)), Q(DQ(b))))   behind a Q of bytes: each part rounded as
+                                                                    the whole would be
 
-   One scale for the whole tensor; a Transpose also takes a scale for each place of an axis along. Rounding keeps order, so the largest byte stands for the
-   largest float. */
+   One scale for the whole tensor; a Transpose also takes a scale for each place of an axis along. Rounding
+   keeps order, so the largest byte stands for the largest float. */
 #include <string.h>
 
 #include "passes/quant.h"
@@ -17,10 +21,11 @@ typedef struct {
     bool ordered; /* it compares elements */
 } move;
 static const move movers[] = {
-    {"Reshape", false, false}, {"Transpose", false, false}, {"Squeeze", false, false},      {"Unsqueeze", false, false},
-    {"Flatten", false, false}, {"Identity", false, false},  {"DepthToSpace", false, false}, {"SpaceToDepth", false, false},
-    {"MaxPool", false, true},  {"Slice", true, false},      {"Split", true, false},         {"Gather", true, false},
-    {"Expand", true, false},   {"Tile", true, false},       {"Resize", true, false},
+    {"Reshape", false, false},      {"Transpose", false, false},    {"Squeeze", false, false},
+    {"Unsqueeze", false, false},    {"Flatten", false, false},      {"Identity", false, false},
+    {"DepthToSpace", false, false}, {"SpaceToDepth", false, false}, {"MaxPool", false, true},
+    {"Slice", true, false},         {"Split", true, false},         {"Gather", true, false},
+    {"Expand", true, false},        {"Tile", true, false},          {"Resize", true, false},
 };
 typedef struct {
     hone_passing *pass;
@@ -30,19 +35,23 @@ typedef struct {
     const hone_program *dequantize, *quantize;
 } moving;
 
-/* Nearest pixels are moved; between pixels something is computed, and what lies outside of a crop is a number of its own. */
+/* Nearest pixels are moved; between pixels something is computed, and what lies outside of a crop is a number
+   of its own. */
 static bool nearest(const hone_node *n) {
     return !strcmp(hone_attr_text(n->attr, n->n_attr, "mode", "nearest"), "nearest") &&
-           strcmp(hone_attr_text(n->attr, n->n_attr, "coordinate_transformation_mode", "half_pixel"), "tf_crop_and_resize") != 0;
+           strcmp(hone_attr_text(n->attr, n->n_attr, "coordinate_transformation_mode", "half_pixel"),
+                  "tf_crop_and_resize") != 0;
 }
 static const move *mover(const hone_node *n) {
     for (size_t k = 0; k < sizeof movers / sizeof *movers; k++)
-        if (hone_node_is(n, movers[k].op)) return hone_node_is(n, "Resize") && !nearest(n) ? NULL : movers + k;
+        if (hone_node_is(n, movers[k].op))
+            return hone_node_is(n, "Resize") && !nearest(n) ? NULL : movers + k;
     return NULL;
 }
 /* A window that saw nothing but padding would be another number. */
 static bool sees_pixels(const hone_node *n) {
-    const hone_attr *kernel = hone_attr_find(n->attr, n->n_attr, "kernel_shape"), *pads = hone_attr_find(n->attr, n->n_attr, "pads");
+    const hone_attr *kernel = hone_attr_find(n->attr, n->n_attr, "kernel_shape"),
+                    *pads = hone_attr_find(n->attr, n->n_attr, "pads");
     const hone_attr *apart = hone_attr_find(n->attr, n->n_attr, "dilations");
     for (int k = 0; apart && k < apart->n; k++)
         if (apart->i[k] != 1) return false;
@@ -67,12 +76,14 @@ static hone_vid bytes_like(moving *w, hone_vid v, hone_dtype t) {
     memcpy(to->dim, from.dim, sizeof to->dim);
     return made;
 }
-/* The maker of v as a DequantizeLinear to f32 with constant numbers; its axis in *axis, or -1: one scale. NULL: it is none. */
+/* The maker of v as a DequantizeLinear to f32 with constant numbers; its axis in *axis, or -1: one scale.
+   NULL: it is none. */
 static const hone_node *source(const moving *w, hone_vid v, int *axis) {
     const hone_graph *g = w->g;
     const hone_node *n = v >= 0 && v < w->maker.n ? w->maker.at[v] : NULL;
     hone_scaled s;
-    if (!hone_node_is(n, "DequantizeLinear") || g->var.at[v].dtype != HONE_DTYPE_F32 || g->var.at[v].rank < 0) return NULL;
+    if (!hone_node_is(n, "DequantizeLinear") || g->var.at[v].dtype != HONE_DTYPE_F32 || g->var.at[v].rank < 0)
+        return NULL;
     if (hone_quant_scales(g, n, n->in[0], -1, &s)) return *axis = -1, n;
     for (int d = 0; d < g->var.at[v].rank; d++)
         if (hone_quant_scales(g, n, n->in[0], d, &s)) return *axis = d, n;
@@ -103,7 +114,9 @@ static bool down(moving *w, hone_node *n, bool *ok) {
     hone_vid y[64];
     if (n->n_out > 64) return false;
     for (int k = 0; k < n->n_out; k++)
-        if (n->out[k] >= 0 && (w->g->var.at[n->out[k]].dtype != HONE_DTYPE_F32 || w->g->var.at[n->out[k]].rank < 0)) return false;
+        if (n->out[k] >= 0 &&
+            (w->g->var.at[n->out[k]].dtype != HONE_DTYPE_F32 || w->g->var.at[n->out[k]].rank < 0))
+            return false;
     const hone_dtype t = w->g->var.at[d->in[0]].dtype;
     n->in[0] = d->in[0];
     for (int k = 0; k < n->n_out && *ok; k++) {
@@ -117,7 +130,7 @@ static bool down(moving *w, hone_node *n, bool *ok) {
     return true;
 }
 
-/* ---- rounding before ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rounding before ----------------------------------------------------------------------------------- */
 /* Reverse order: one rounding goes before a chain of moves step by step. */
 static bool up(moving *w) {
     hone_graph *g = w->g;
@@ -128,10 +141,13 @@ static bool up(moving *w) {
         const hone_var *v = g->var.at + q->in[0];
         hone_node *n = v->producer >= 0 ? g->node.at[v->producer] : NULL;
         const move *m = mover(n);
-        if (!m || m->smaller || n->n_out < 1 || n->out[0] != q->in[0] || (n->n_out > 1 && n->out[1] >= 0)) continue;
+        if (!m || m->smaller || n->n_out < 1 || n->out[0] != q->in[0] || (n->n_out > 1 && n->out[1] >= 0))
+            continue;
         if (v->uses != 1 || v->dtype != HONE_DTYPE_F32 || (m->ordered && !sees_pixels(n))) continue;
         const hone_vid x = n->in[0], end = q->out[0];
-        if (g->var.at[x].uses != 1 || g->var.at[x].value || g->var.at[x].producer < 0 || g->var.at[x].dtype != HONE_DTYPE_F32) continue;
+        if (g->var.at[x].uses != 1 || g->var.at[x].value || g->var.at[x].producer < 0 ||
+            g->var.at[x].dtype != HONE_DTYPE_F32)
+            continue;
         if (hone_node_is(g->node.at[g->var.at[x].producer], "DequantizeLinear")) continue;
         const int place = v->producer; /* of the move, before k: they change places */
         const hone_vid made = bytes_like(w, x, y.dtype);
@@ -144,7 +160,7 @@ static bool up(moving *w) {
     return true;
 }
 
-/* ---- joins ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- joins --------------------------------------------------------------------------------------------- */
 /* DQ, then Q with the same numbers, is nothing: who reads the second byte may read the first. */
 static bool same_number(const hone_graph *g, hone_vid a, hone_vid b) {
     double p = 0, q = 0;
@@ -152,28 +168,31 @@ static bool same_number(const hone_graph *g, hone_vid a, hone_vid b) {
     if (b >= 0 && !hone_match_number(g->var.at[b].value, &q)) return false;
     return p == q;
 }
-/* Q(Concat(…)) of parts that are all bytes: each part has the rounding of the whole. Parts of its own scale lose theirs again (table, same). */
+/* Q(Concat(…)) of parts that are all bytes: each part has the rounding of the whole. Parts of its own scale
+   lose theirs again (table, same). */
 static bool join(moving *w, hone_node *q, bool *ok) {
     hone_graph *g = w->g;
     hone_scaled y;
     int axis;
     if (!hone_node_is(q, "QuantizeLinear") || !hone_quant_scales(g, q, q->out[0], -1, &y)) return false;
     hone_node *n = q->in[0] < w->maker.n ? w->maker.at[q->in[0]] : NULL;
-    if (!hone_node_is(n, "Concat") || g->var.at[q->in[0]].uses != 1 || n->n_in < 1 || n->n_in > 64) return false;
+    if (!hone_node_is(n, "Concat") || g->var.at[q->in[0]].uses != 1 || n->n_in < 1 || n->n_in > 64)
+        return false;
     for (int k = 0; k < n->n_in; k++)
         if (!source(w, n->in[k], &axis) || axis >= 0) return false;
     hone_vid part[64];
     for (int k = 0; k < n->n_in && *ok; k++) {
         const hone_node *d = w->maker.at[n->in[k]];
         hone_scaled x;
-        if (hone_node_is(d, "DequantizeLinear") && hone_quant_scales(g, d, d->in[0], -1, &x) && x.dtype == y.dtype &&
-            same_number(g, x.scale, y.scale) && same_number(g, x.zero, y.zero)) {
+        if (hone_node_is(d, "DequantizeLinear") && hone_quant_scales(g, d, d->in[0], -1, &x) &&
+            x.dtype == y.dtype && same_number(g, x.scale, y.scale) && same_number(g, x.zero, y.zero)) {
             part[k] = d->in[0]; /* rounded so already */
             continue;
         }
         hone_vid in[3] = {n->in[k], q->in[1], q->n_in > 2 ? q->in[2] : -1};
         part[k] = bytes_like(w, n->in[k], y.dtype);
-        hone_node *each = part[k] < 0 ? NULL : hone_graph_node(g, w->quantize, q->name, in, q->n_in, part + k, 1);
+        hone_node *each =
+            part[k] < 0 ? NULL : hone_graph_node(g, w->quantize, q->name, in, q->n_in, part + k, 1);
         if (each) g->node.n--;
         *ok = each && hone_node_attrs(g, each, q->attr, q->n_attr) && push(w, each);
     }
@@ -187,28 +206,35 @@ static bool nothing(moving *w, hone_node *q) {
     const hone_graph *g = w->g;
     hone_scaled x, y;
     const hone_node *d = q->n_in && q->in[0] >= 0 && q->in[0] < w->maker.n ? w->maker.at[q->in[0]] : NULL;
-    if (!hone_node_is(q, "QuantizeLinear") || !hone_node_is(d, "DequantizeLinear") || g->var.at[q->in[0]].dtype != HONE_DTYPE_F32)
+    if (!hone_node_is(q, "QuantizeLinear") || !hone_node_is(d, "DequantizeLinear") ||
+        g->var.at[q->in[0]].dtype != HONE_DTYPE_F32)
         return false;
-    return hone_quant_scales(g, q, q->out[0], -1, &y) && hone_quant_scales(g, d, d->in[0], -1, &x) && x.dtype == y.dtype &&
-           same_number(g, x.scale, y.scale) && same_number(g, x.zero, y.zero);
+    return hone_quant_scales(g, q, q->out[0], -1, &y) && hone_quant_scales(g, d, d->in[0], -1, &x) &&
+           x.dtype == y.dtype && same_number(g, x.scale, y.scale) && same_number(g, x.zero, y.zero);
 }
 
 static hone_status moves_graph(hone_passing *p, hone_graph *g, const hone_library *library) {
     moving w = {.pass = p, .g = g};
     bool ok = true, any = false;
     const hone_program *identity = hone_library_find(library, "", "Identity");
-    w.dequantize = hone_library_find(library, "", "DequantizeLinear"), w.quantize = hone_library_find(library, "", "QuantizeLinear");
-    if (!identity || !w.dequantize || !w.quantize) return hone_fail(HONE_BUG, "the library has no DequantizeLinear");
+    w.dequantize = hone_library_find(library, "", "DequantizeLinear"),
+    w.quantize = hone_library_find(library, "", "QuantizeLinear");
+    if (!identity || !w.dequantize || !w.quantize)
+        return hone_fail(HONE_BUG, "the library has no DequantizeLinear");
     for (int k = 0; k < g->node.n; k++) {
-        any |= hone_node_is(g->node.at[k], "DequantizeLinear") || hone_node_is(g->node.at[k], "QuantizeLinear");
-        for (int b = 0; b < g->node.at[k]->n_body; b++) HONE_TRY(moves_graph(p, g->node.at[k]->body[b], library));
+        any |=
+            hone_node_is(g->node.at[k], "DequantizeLinear") || hone_node_is(g->node.at[k], "QuantizeLinear");
+        for (int b = 0; b < g->node.at[k]->n_body; b++)
+            HONE_TRY(moves_graph(p, g->node.at[k]->body[b], library));
     }
     if (!any) return HONE_OK;
     ok = up(&w);
     for (int k = 0; k < g->node.n && ok; k++) {
         hone_node *n = g->node.at[k];
         if (n->dead || down(&w, n, &ok) || join(&w, n, &ok)) continue;
-        if (ok && nothing(&w, n)) n->in[0] = w.maker.at[n->in[0]]->in[0], n->program = identity, n->n_in = 1, n->n_attr = 0, p->changed++;
+        if (ok && nothing(&w, n))
+            n->in[0] = w.maker.at[n->in[0]]->in[0], n->program = identity, n->n_in = 1, n->n_attr = 0,
+            p->changed++;
         ok = ok && push(&w, n);
     }
     hone_vec_free(&w.maker);

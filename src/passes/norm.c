@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   norm: layer norm and RMS norm, written out, become LayerNormalization and RMSNormalization. Over the last dims, with constant weights; the
-   spellings are those of PyTorch, TensorFlow and Keras. */
+   norm: layer norm and RMS norm, written out, become LayerNormalization and RMSNormalization. Over the last
+   dims, with constant weights; the spellings are those of PyTorch, TensorFlow and Keras. */
 #include <string.h>
 
 #include "passes/match.h"
@@ -22,10 +22,12 @@ typedef struct {
     int axis;
 } found;
 
-/* The dims that are summed over are the last ones of x, the same in every mean, and 1 is left in their place. */
+/* The dims that are summed over are the last ones of x, the same in every mean, and 1 is left in their
+   place. */
 static bool last_dims(hone_matching *m, const hone_var *x, found *f) {
     static const char *const means[] = {"m", "v"};
-    uint32_t bits = hone_match_axes(hone_match_value(m, "a"), x->rank), all = x->rank > 0 ? ((uint32_t)1 << x->rank) - 1 : 0;
+    uint32_t bits = hone_match_axes(hone_match_value(m, "a"), x->rank),
+             all = x->rank > 0 ? ((uint32_t)1 << x->rank) - 1 : 0;
     f->axis = x->rank;
     while (f->axis > 0 && bits >> (f->axis - 1) & 1) f->axis--;
     if (!bits || bits != (all >> f->axis << f->axis)) return false;
@@ -61,7 +63,9 @@ static hone_vid ones(hone_matching *m, const hone_var *x) {
 static bool understand(hone_matching *m, found *f) {
     f->x = hone_match_var(m, "x"), f->g = f->b = -1;
     const hone_var x = hone_match_graph(m)->var.at[f->x];
-    if (!hone_match_number(hone_match_value(m, "e"), &f->epsilon) || !(f->epsilon >= 0) || !last_dims(m, &x, f)) return false;
+    if (!hone_match_number(hone_match_value(m, "e"), &f->epsilon) || !(f->epsilon >= 0) ||
+        !last_dims(m, &x, f))
+        return false;
     if (hone_match_value(m, "b") && (f->b = over_last(m, "b", &x, f->axis)) < 0) return false;
     f->g = hone_match_value(m, "g") ? over_last(m, "g", &x, f->axis) : ones(m, &x);
     return f->g >= 0;
@@ -71,18 +75,23 @@ static bool emit(hone_matching *m, const char *op) {
     if (!understand(m, &f)) return false;
     int rank = hone_match_graph(m)->var.at[f.x].rank;
     const hone_attr attr[] = {HONE_ATTR_I("axis", f.axis - rank), HONE_ATTR_F("epsilon", f.epsilon)};
-    return hone_match_emit(m, op, hone_match_root(m)->out[0], (const hone_vid[]){f.x, f.g, f.b}, 3, attr, 2) >= 0;
+    return hone_match_emit(m, op, hone_match_root(m)->out[0], (const hone_vid[]){f.x, f.g, f.b}, 3, attr,
+                           2) >= 0;
 }
 static bool layer_norm(hone_matching *m) { return emit(m, "LayerNormalization"); }
 static bool rms_norm(hone_matching *m) { return emit(m, "RMSNormalization"); }
 
 static const hone_rule rules[] = {
     /* k is what x and its mean are both scaled by */
-    {"Add(Mul(x, k=Mul(" INVERSE("Add(v=ReduceMean(" SQUARE("Sub(x, m)") ", $a), $e)") ", $g)), Sub($b, Mul(m=" MEAN ", k)))", layer_norm},
+    {"Add(Mul(x, k=Mul(" INVERSE(
+         "Add(v=ReduceMean(" SQUARE("Sub(x, m)") ", $a), $e)") ", $g)), Sub($b, Mul(m=" MEAN ", k)))",
+     layer_norm},
     {"Add(" SCALED(APART, SPREAD) ", $b)", layer_norm},
     {SCALED(APART, SPREAD), layer_norm},
     {OVER(APART, SPREAD), layer_norm},
     {SCALED("x", SIZE), rms_norm},
     {OVER("x", SIZE), rms_norm},
 };
-hone_status hone_pass_norm(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
+hone_status hone_pass_norm(hone_passing *p) {
+    return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules));
+}

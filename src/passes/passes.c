@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   passes: the pipeline. Folding twice: a body learns its captured constants the first time, and what they are good for the second. Patterns are
-   looked for when equal nodes are one and views are joined, and views once more where patterns left some. */
+   passes: the pipeline. Folding twice: a body learns its captured constants the first time, and what they are
+   good for the second. Patterns are looked for when equal nodes are one and views are joined, and views once
+   more where patterns left some. */
 #include "passes/passes.h"
 
 /* clang-format off */
@@ -8,12 +9,14 @@ static const struct {
     const char *name;
     hone_pass_fn *run;
 } pipeline[] = {
+    {"carried", hone_pass_carried}, /* before anything asks which weights are constants */
     {"infer", hone_pass_infer},
     {"stored", hone_pass_stored},
     {"settle", hone_pass_settle}, /* scales and weights that the model computes */
     {"moves", hone_pass_moves},
     {"settle", hone_pass_settle}, /* weights that were turned around */
     {"quant", hone_pass_quant}, /* before weights are folded to f32 */
+    {"means", hone_pass_means},
     {"blocks", hone_pass_blocks}, /* likewise, and where nothing else is quantized */
     {"table", hone_pass_table},
     {"fold", hone_pass_fold},
@@ -37,6 +40,7 @@ static const struct {
     {"sink", hone_pass_sink}, /* and when activations are one op each */
     {"rotary", hone_pass_rotary},
     {"attention", hone_pass_attention},
+    {"turns", hone_pass_turns}, /* when what attention reads is known */
     {"views", hone_pass_views},
     {"identity", hone_pass_identity},
     {"same", hone_pass_same},
@@ -44,6 +48,7 @@ static const struct {
     {"dead", hone_pass_dead},
     {"infer", hone_pass_infer},
     {"widen", hone_pass_widen},
+    {"abreast", hone_pass_abreast},
     {"fuse", hone_pass_fuse},
     {"layout", hone_pass_layout},
 };
@@ -51,7 +56,8 @@ static const struct {
 enum { ALL = sizeof pipeline / sizeof *pipeline };
 static hone_status run(hone_passing with, bool (*takes)(hone_pass_fn *), hone_text *report) {
     hone_graph *g = with.graph;
-    bool news = true, bodies = false, any = false; /* since shapes were inferred; bodies do not tell what they learn from each other */
+    /* since shapes were inferred; bodies do not tell what they learn from each other */
+    bool news = true, bodies = false, any = false;
     for (int k = 0; k < g->node.n; k++) bodies |= g->node.at[k]->n_body > 0;
     hone_text_put(report, "[");
     for (size_t k = 0; k < ALL; k++) {
@@ -66,25 +72,30 @@ static hone_status run(hone_passing with, bool (*takes)(hone_pass_fn *), hone_te
 #ifndef NDEBUG
         HONE_TRY(hone_graph_verify(g));
 #endif
-        hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"before\": %d, \"nodes\": %d}", any ? ", " : "", pipeline[k].name,
-                      p.changed, before, g->node.n);
+        hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"before\": %d, \"nodes\": %d}",
+                      any ? ", " : "", pipeline[k].name, p.changed, before, g->node.n);
         any = true;
     }
     if (!hone_graph_drop_vars(g)) return hone_fail(HONE_NO_MEMORY, "no memory to compile");
     hone_text_put(report, "]");
     return HONE_OK;
 }
-hone_status hone_passes_run(hone_graph *g, hone_instances *instances, const hone_target *target, hone_text *report) {
+hone_status hone_passes_run(hone_graph *g, hone_instances *instances, const hone_target *target,
+                            hone_text *report) {
     return run((hone_passing){.graph = g, .instances = instances, .target = target}, NULL, report);
 }
-static bool asks_target(hone_pass_fn *pass) { return pass == hone_pass_fuse || pass == hone_pass_layout; }
-hone_status hone_passes_place(hone_graph *g, hone_instances *instances, const hone_target *target, hone_dtype precision,
-                              hone_text *report) {
-    return run((hone_passing){.graph = g, .instances = instances, .target = target, .precision = precision}, asks_target, report);
+static bool asks_target(hone_pass_fn *pass) {
+    return pass == hone_pass_abreast || pass == hone_pass_fuse || pass == hone_pass_layout;
+}
+hone_status hone_passes_place(hone_graph *g, hone_instances *instances, const hone_target *target,
+                              hone_dtype precision, hone_text *report) {
+    return run((hone_passing){.graph = g, .instances = instances, .target = target, .precision = precision},
+               asks_target, report);
 }
 static bool stays_plain(hone_pass_fn *pass) {
-    static hone_pass_fn *const plain[] = {hone_pass_infer, hone_pass_fold, hone_pass_dead, hone_pass_identity,   hone_pass_views,
-                                          hone_pass_same,  hone_pass_pad,  hone_pass_sink, hone_pass_activation, hone_pass_affine};
+    static hone_pass_fn *const plain[] = {
+        hone_pass_infer, hone_pass_fold, hone_pass_dead, hone_pass_identity,   hone_pass_views,
+        hone_pass_same,  hone_pass_pad,  hone_pass_sink, hone_pass_activation, hone_pass_affine};
     for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
         if (pass == plain[k]) return true;
     return false;

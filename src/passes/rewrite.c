@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- renames ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- renames ------------------------------------------------------------------------------------------- */
 bool hone_renames_open(hone_renames *r, hone_graph *g) {
     size_t n = (size_t)g->var.n;
     *r = (hone_renames){g, hone_alloc(sizeof *r->to * (n + 1)), hone_alloc(n + 1)};
@@ -63,7 +63,7 @@ void hone_renames_close(hone_renames *r) {
     hone_free(r->is_output);
 }
 
-/* ---- constants -------------------------------------------------------------------------------------------------------------------- */
+/* ---- constants ----------------------------------------------------------------------------------------- */
 void hone_var_fix(hone_var *v, hone_value *take) {
     hone_value_drop(v->value);
     v->value = take, v->tag = take->tag, v->dtype = take->dtype, v->rank = take->rank;

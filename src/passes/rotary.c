@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   rotary: positions as rotations, written out, become RotaryEmbedding. Exporters turn all of x at once, x·cos + turned·sin, with tables as wide as
-   x that hold every number twice; or one half of each pair after the other, with tables as wide as that. The pairs are the two halves of the last
-   dim, or neighbours. The op's tables are of the second kind, with a batch: so a first kind must be seen to hold every number twice, and
-   is then looked at in part. Slice, Squeeze and Expand in front of the op are views. Heads stand before the sequence: [B, H, S, D]. */
+   rotary: positions as rotations, written out, become RotaryEmbedding. Exporters turn all of x at once, x·cos
+   + turned·sin, with tables as wide as x that hold every number twice; or one half of each pair after the
+   other, with tables as wide as that. The pairs are the two halves of the last
+   dim, or neighbours. The op's tables are of the second kind, with a batch: so a first kind must be seen to
+   hold every number twice, and is then looked at in part. Slice, Squeeze and Expand in front of the op are
+   views. Heads stand before the sequence: [B, H, S, D]. */
 #include <string.h>
 
 #include "passes/match.h"
@@ -18,15 +20,18 @@ typedef struct {
 static const hone_var *var(const turning *t, hone_vid v) { return t->g->var.at + v; }
 static hone_dim last_dim(const hone_var *v) { return v->rank > 0 ? v->dim[v->rank - 1] : HONE_DIM_UNKNOWN; }
 static bool is_last(int64_t axis, int rank) { return axis == -1 || axis == rank - 1; }
-static bool along_last(const hone_node *n, int rank) { return is_last(hone_attr_int(n->attr, n->n_attr, "axis", 0), rank); }
+static bool along_last(const hone_node *n, int rank) {
+    return is_last(hone_attr_int(n->attr, n->n_attr, "axis", 0), rank);
+}
 static bool is_any(const hone_node *n, const char *const *ops, int count) {
     for (int k = 0; k < count; k++)
         if (hone_node_is(n, ops[k])) return true;
     return false;
 }
-#define IS_ANY(n, ...) is_any(n, (const char *const[]){__VA_ARGS__}, (int)(sizeof(const char *[]){__VA_ARGS__} / sizeof(char *)))
+#define IS_ANY(n, ...) \
+    is_any(n, (const char *const[]){__VA_ARGS__}, (int)(sizeof(const char *[]){__VA_ARGS__} / sizeof(char *)))
 
-/* ---- the two of a pair -------------------------------------------------------------------------------------------------------------- */
+/* ---- the two of a pair --------------------------------------------------------------------------------- */
 /* `part` is every first (0) or second (1) of x's pairs; -1: of nothing. */
 static hone_vid source_of(const turning *t, hone_vid part, int which, bool *neighbours) {
     const hone_node *n = hone_match_maker(t->m, part);
@@ -41,7 +46,8 @@ static hone_vid source_of(const turning *t, hone_vid part, int which, bool *neig
     if (!hone_node_is(n, "Slice") || n->n_in < 4) return -1;
     for (int k = 1; k < n->n_in; k++)
         if (n->in[k] >= 0 && !var(t, n->in[k])->value) return -1;
-    if (n->in[3] < 0 || !hone_match_number(var(t, n->in[1])->value, &start) || !hone_match_number(var(t, n->in[3])->value, &axis))
+    if (n->in[3] < 0 || !hone_match_number(var(t, n->in[1])->value, &start) ||
+        !hone_match_number(var(t, n->in[3])->value, &axis))
         return -1;
     if (n->n_in > 4 && n->in[4] >= 0 && !hone_match_number(var(t, n->in[4])->value, &step)) return -1;
     if (start < 0) start += (double)last_dim(x);
@@ -53,7 +59,8 @@ static hone_vid source_of(const turning *t, hone_vid part, int which, bool *neig
 static hone_vid find_x(turning *t, hone_vid first, hone_vid second) {
     bool a = false, b = false;
     hone_vid x = source_of(t, first, 0, &a);
-    if (x < 0 || source_of(t, second, 1, &b) != x || a != b || a != t->neighbours || var(t, x)->rank != 4) return -1;
+    if (x < 0 || source_of(t, second, 1, &b) != x || a != b || a != t->neighbours || var(t, x)->rank != 4)
+        return -1;
     memcpy(t->x, var(t, x)->dim, sizeof t->x);
     for (int d = 0; d < 4; d++)
         if (t->x[d] == HONE_DIM_UNKNOWN) return -1;
@@ -61,7 +68,7 @@ static hone_vid find_x(turning *t, hone_vid first, hone_vid second) {
     return x;
 }
 
-/* ---- tables that hold every number twice --------------------------------------------------------------------------------------------- */
+/* ---- tables that hold every number twice --------------------------------------------------------------- */
 static bool numbers_twice(const turning *t, const hone_value *v) {
     size_t bytes = hone_dtypes[v->dtype].bytes, half = (size_t)t->half;
     int64_t n = hone_value_count(v);
@@ -78,8 +85,10 @@ static bool numbers_twice(const turning *t, const hone_value *v) {
 static bool stacked_twice(const turning *t, const hone_node *n) {
     const hone_node *wide = hone_match_maker(t->m, n->in[0]);
     const hone_var *w = var(t, n->in[0]);
-    if (!t->neighbours || !wide || w->rank < 2 || last_dim(w) != 2 || w->dim[w->rank - 2] != t->half) return false;
-    if (hone_node_is(wide, "Concat")) return wide->n_in == 2 && wide->in[0] == wide->in[1] && along_last(wide, w->rank);
+    if (!t->neighbours || !wide || w->rank < 2 || last_dim(w) != 2 || w->dim[w->rank - 2] != t->half)
+        return false;
+    if (hone_node_is(wide, "Concat"))
+        return wide->n_in == 2 && wide->in[0] == wide->in[1] && along_last(wide, w->rank);
     return IS_ANY(wide, "Expand", "Tile") && last_dim(var(t, wide->in[0])) == 1;
 }
 static bool holds_twice(const turning *t, hone_vid v) {
@@ -101,26 +110,32 @@ static bool holds_twice(const turning *t, hone_vid v) {
             if (stacked_twice(t, n)) return true;
             v = n->in[0];                                      /* rows stay rows, or the size will tell */
         } else if (IS_ANY(n, "Slice", "Expand")) v = n->in[0]; /* along a row all or, backwards, all */
-        else if (hone_node_is(n, "Transpose") && perm && perm->n == from->rank && perm->n && perm->i[perm->n - 1] == perm->n - 1)
+        else if (hone_node_is(n, "Transpose") && perm && perm->n == from->rank && perm->n &&
+                 perm->i[perm->n - 1] == perm->n - 1)
             v = n->in[0];
         else if (hone_node_is(n, "Gather") && from->rank > 1 && !along_last(n, from->rank)) v = n->in[0];
-        else return hone_node_is(n, "Concat") && !t->neighbours && n->n_in == 2 && n->in[1] == n->in[0] && along_last(n, at->rank);
+        else
+            return hone_node_is(n, "Concat") && !t->neighbours && n->n_in == 2 && n->in[1] == n->in[0] &&
+                   along_last(n, at->rank);
     }
     return false;
 }
 
-/* ---- tables as the op wants them ------------------------------------------------------------------------------------------------------ */
+/* ---- tables as the op wants them ----------------------------------------------------------------------- */
 static hone_vid emit(turning *t, const char *op, hone_vid a, hone_vid b) {
     return hone_match_emit(t->m, op, HONE_MATCH_NEW, (const hone_vid[]){a, b}, 2, NULL, 0);
 }
 static hone_vid ints(turning *t, const char *name, int64_t a) { return hone_match_ints(t->m, name, &a, 1); }
 /* Every first of a pair. */
 static hone_vid one_of_two(turning *t, hone_vid v) {
-    hone_vid from = ints(t, "starts", 0), to = ints(t, "ends", t->neighbours ? INT64_MAX : t->half), axis = ints(t, "axes", -1);
+    hone_vid from = ints(t, "starts", 0), to = ints(t, "ends", t->neighbours ? INT64_MAX : t->half),
+             axis = ints(t, "axes", -1);
     hone_vid step = t->neighbours ? ints(t, "steps", 2) : -1;
-    return hone_match_emit(t->m, "Slice", HONE_MATCH_NEW, (const hone_vid[]){v, from, to, axis, step}, 5, NULL, 0);
+    return hone_match_emit(t->m, "Slice", HONE_MATCH_NEW, (const hone_vid[]){v, from, to, axis, step}, 5,
+                           NULL, 0);
 }
-/* [B, 1, 1] as a tensor. A symbol's size is read from an input of the graph, if one has it: so it is one node for all. */
+/* [B, 1, 1] as a tensor. A symbol's size is read from an input of the graph, if one has it: so it is one node
+   for all. */
 static hone_vid batch_shape(turning *t, hone_vid x) {
     hone_dim b = t->x[0];
     int64_t at = 0;
@@ -128,16 +143,19 @@ static hone_vid batch_shape(turning *t, hone_vid x) {
     for (int k = t->g->in.n - 1; k >= 0; k--)
         for (int d = 0; d < var(t, t->g->in.at[k])->rank; d++)
             if (var(t, t->g->in.at[k])->dim[d] == b) x = t->g->in.at[k], at = d;
-    const hone_attr part[] = {HONE_ATTR_I("start", at), HONE_ATTR_I("end", at + 1)}, axis = HONE_ATTR_I("axis", 0);
+    const hone_attr part[] = {HONE_ATTR_I("start", at), HONE_ATTR_I("end", at + 1)},
+                    axis = HONE_ATTR_I("axis", 0);
     hone_vid size = hone_match_emit(t->m, "Shape", HONE_MATCH_NEW, &x, 1, part, 2);
     hone_vid ones = hone_match_ints(t->m, "ones", (const int64_t[]){1, 1}, 2);
     return hone_match_emit(t->m, "Concat", HONE_MATCH_NEW, (const hone_vid[]){size, ones}, 2, &axis, 1);
 }
-/* It goes with x by numpy's rule, the same for all heads, and along the sequence and the last dim as long as x. */
+/* It goes with x by numpy's rule, the same for all heads, and along the sequence and the last dim as long as
+   x. */
 static bool fits(const turning *t, hone_vid v, int64_t wide) {
     const hone_var *c = var(t, v);
     int r = c->rank;
-    if (r < 2 || r > 4 || c->dim[r - 1] != wide || c->dim[r - 2] != t->x[2] || (r > 2 && c->dim[r - 3] != 1)) return false;
+    if (r < 2 || r > 4 || c->dim[r - 1] != wide || c->dim[r - 2] != t->x[2] || (r > 2 && c->dim[r - 3] != 1))
+        return false;
     return r < 4 || c->dim[0] == 1 || c->dim[0] == t->x[0];
 }
 /* [B, S, half] */
@@ -154,31 +172,38 @@ static bool put(turning *t, hone_vid x, hone_vid cosine, hone_vid sine) {
     hone_vid shape = -1, c = table(t, cosine, x, &shape), s = c < 0 ? -1 : table(t, sine, x, &shape);
     if (c < 0 || s < 0) return false;
     const hone_attr attr = HONE_ATTR_I("interleaved", 1);
-    return hone_match_emit(t->m, "RotaryEmbedding", hone_match_root(t->m)->out[0], (const hone_vid[]){x, c, s}, 3, &attr, t->neighbours) >=
-           0;
+    return hone_match_emit(t->m, "RotaryEmbedding", hone_match_root(t->m)->out[0],
+                           (const hone_vid[]){x, c, s}, 3, &attr, t->neighbours) >= 0;
 }
 
-/* ---- the spellings ---------------------------------------------------------------------------------------------------------------------- */
-/* The two side by side are y, which is as x: along the last dim or, neighbours, as a last dim of 2 that is then joined with it. */
+/* ---- the spellings ------------------------------------------------------------------------------------- */
+/* The two side by side are y, which is as x: along the last dim or, neighbours, as a last dim of 2 that is
+   then joined with it. */
 static bool is_joined(const turning *t, hone_vid both, hone_vid y) {
     const hone_var *w = var(t, both), *z = var(t, y);
-    if (!along_last(hone_match_maker(t->m, both), w->rank) || z->rank != 4 || memcmp(z->dim, t->x, sizeof t->x) != 0) return false;
-    return !t->neighbours || (w->rank == 5 && !memcmp(w->dim, t->x, 3 * sizeof *t->x) && w->dim[3] == t->half && w->dim[4] == 2);
+    if (!along_last(hone_match_maker(t->m, both), w->rank) || z->rank != 4 ||
+        memcmp(z->dim, t->x, sizeof t->x) != 0)
+        return false;
+    return !t->neighbours || (w->rank == 5 && !memcmp(w->dim, t->x, 3 * sizeof *t->x) &&
+                              w->dim[3] == t->half && w->dim[4] == 2);
 }
 /* x·cos + turned·sin */
 static bool at_once(hone_matching *m, bool neighbours) {
     turning t = {.m = m, .g = hone_match_graph(m), .neighbours = neighbours};
     hone_vid x = find_x(&t, hone_match_var(m, "a"), hone_match_var(m, "b")), w = hone_match_var(m, "w");
     hone_vid c = hone_match_var(m, "c"), s = hone_match_var(m, "s"), by = hone_match_var(m, "x");
-    if (x < 0 || (by != x && c != x) || hone_match_uses(m, w) != 1 || !is_joined(&t, w, neighbours ? hone_match_var(m, "r") : w))
+    if (x < 0 || (by != x && c != x) || hone_match_uses(m, w) != 1 ||
+        !is_joined(&t, w, neighbours ? hone_match_var(m, "r") : w))
         return false;
     if (by != x) c = by; /* the product in the other order */
-    return fits(&t, c, 2 * t.half) && fits(&t, s, 2 * t.half) && holds_twice(&t, c) && holds_twice(&t, s) && put(&t, x, c, s);
+    return fits(&t, c, 2 * t.half) && fits(&t, s, 2 * t.half) && holds_twice(&t, c) && holds_twice(&t, s) &&
+           put(&t, x, c, s);
 }
 /* a·cos - b·sin beside b·cos + a·sin */
 static bool apart(hone_matching *m, bool neighbours) {
     turning t = {.m = m, .g = hone_match_graph(m), .neighbours = neighbours};
-    hone_vid a = hone_match_var(m, "a"), b = hone_match_var(m, "b"), c = hone_match_var(m, "c"), s = hone_match_var(m, "s");
+    hone_vid a = hone_match_var(m, "a"), b = hone_match_var(m, "b"), c = hone_match_var(m, "c"),
+             s = hone_match_var(m, "s");
     hone_vid x = find_x(&t, a, b);
     if (x < 0) { /* the products in the other order: each name has the other one's var */
         x = find_x(&t, c, s);
@@ -203,4 +228,6 @@ static const hone_rule rules[] = {
     {"w=Concat(" FIRST ", " SECOND ")", halves_apart},
     {STACKED(FIRST, SECOND), neighbours_apart},
 };
-hone_status hone_pass_rotary(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
+hone_status hone_pass_rotary(hone_passing *p) {
+    return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules));
+}

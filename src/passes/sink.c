@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   sink: a Squeeze behind a convolution goes behind the bias and the activation that follow it, so that these become the convolution's own. One-dimensional convolutions are
+   sink: a Squeeze behind a convolution goes behind the bias and the activation that follow it, so that these
+   become the convolution's own. One-dimensional convolutions are
    often written so: two dims for Conv, one for all else. */
 #include <string.h>
 
@@ -17,7 +18,8 @@ static bool of_conv(const hone_matching *m, hone_vid x) {
     }
     return false;
 }
-/* The constant with dims of one where the Squeeze takes some away: NULL: it has more dims than that leaves, or no memory. */
+/* The constant with dims of one where the Squeeze takes some away: NULL: it has more dims than that leaves,
+   or no memory. */
 static hone_value *spread(hone_matching *m, const hone_value *c, int rank, uint32_t axes) {
     int64_t dim[HONE_MAX_RANK];
     int left = c->rank;
@@ -49,7 +51,8 @@ static bool below(hone_matching *m) {
         if (wide < 0) return false;
         in[0] = x, in[1] = wide; /* sums and products, in either order */
     }
-    const hone_vid made = hone_match_emit(m, root->program->name, HONE_MATCH_NEW, in, root->n_in, root->attr, root->n_attr);
+    const hone_vid made =
+        hone_match_emit(m, root->program->name, HONE_MATCH_NEW, in, root->n_in, root->attr, root->n_attr);
     const hone_vid then[2] = {made, hone_match_var(m, "a")};
     return made >= 0 && hone_match_emit(m, "Squeeze", root->out[0], then, 2, NULL, 0) >= 0;
 }
@@ -58,4 +61,6 @@ static const hone_rule rules[] = {
     {"{Add(" S ", $c)|Mul(" S ", $c)|Relu(" S ")|Clip(" S ", $l, $h)|Gelu(" S ")|Sigmoid(" S ")}", below},
     {"{Tanh(" S ")|LeakyRelu(" S ")|HardSwish(" S ")|HardSigmoid(" S ")|Swish(" S ")|Elu(" S ")}", below},
 };
-hone_status hone_pass_sink(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
+hone_status hone_pass_sink(hone_passing *p) {
+    return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules));
+}

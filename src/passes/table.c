@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
-   table: an element-wise chain from bytes to bytes becomes a table of its 256 results, which the definition of the chain computes here.
+   table: an element-wise chain from bytes to bytes becomes a table of its 256 results, which the definition
+   of the chain computes here.
 
-        Q(HardSwish(DQ(x)))   →   hone.Table(x, t)         and Sigmoid, Gelu by Erf with all that stands around it, Clip of bytes, another scale …
+        Q(HardSwish(DQ(x)))   →   hone.Table(x, t)         and Sigmoid, Gelu by Erf with all that stands
+                                                           around it, Clip of bytes, another scale …
 
-   Any nodes that work element by element, on numbers and on one var of bytes; pairs of Q and DQ inside a chain are part of it. As far back as nothing inside is
-   read outside. Which ops do so is asked of their programs, not of their names. */
+   Any nodes that work element by element, on numbers and on one var of bytes; pairs of Q and DQ inside a
+   chain are part of it. As far back as nothing inside is read outside. Which ops do so is asked of their
+   programs, not of their names. */
 #include <string.h>
 
 #include "loops/fuse.h"
@@ -26,7 +29,8 @@ typedef struct {
 } chain;
 
 static bool is_byte(const hone_var *v) {
-    return v->tag == HONE_TAG_TENSOR && (v->dtype == HONE_DTYPE_U8 || v->dtype == HONE_DTYPE_I8) && v->rank >= 0;
+    return v->tag == HONE_TAG_TENSOR && (v->dtype == HONE_DTYPE_U8 || v->dtype == HONE_DTYPE_I8) &&
+           v->rank >= 0;
 }
 static bool same_shape(const hone_var *p, const hone_var *q) {
     if (p->rank != q->rank) return false;
@@ -37,7 +41,8 @@ static bool same_shape(const hone_var *p, const hone_var *q) {
 /* Element by element, of vars of one shape and numbers? */
 static bool maps(tabling *w, const hone_node *n) {
     const hone_graph *g = w->g;
-    if (n->part || n->n_body || n->n_capture || n->n_out != 1 || n->out[0] < 0 || !n->n_in || n->n_in > 8) return false;
+    if (n->part || n->n_body || n->n_capture || n->n_out != 1 || n->out[0] < 0 || !n->n_in || n->n_in > 8)
+        return false;
     if (n->program->runs != HONE_RUNS_PROGRAM || n->program->random) return false;
     hone_fact facts[16];
     const hone_fact *in[8];
@@ -47,8 +52,10 @@ static bool maps(tabling *w, const hone_node *n) {
         if (n->in[k] < 0) continue;
         const hone_var *v = g->var.at + n->in[k];
         fixed[k] = v->value != NULL;
-        if (v->tag != HONE_TAG_TENSOR || v->rank < 0 || !v->dtype || v->dtype == HONE_DTYPE_STRING) return false;
-        if (fixed[k] ? v->value->tag != HONE_TAG_TENSOR || hone_value_count(v->value) != 1 : !same_shape(v, g->var.at + n->out[0]))
+        if (v->tag != HONE_TAG_TENSOR || v->rank < 0 || !v->dtype || v->dtype == HONE_DTYPE_STRING)
+            return false;
+        if (fixed[k] ? v->value->tag != HONE_TAG_TENSOR || hone_value_count(v->value) != 1
+                     : !same_shape(v, g->var.at + n->out[0]))
             return false;
         facts[k] = hone_fact_of_var(v);
     }
@@ -56,7 +63,8 @@ static bool maps(tabling *w, const hone_node *n) {
     const hone_instance *instance;
     hone_call *call;
     hone_param *param;
-    if (hone_node_infer(&inferring, n, in, NULL, facts + n->n_in, &instance, &call, &param) || !instance) return false;
+    if (hone_node_infer(&inferring, n, in, NULL, facts + n->n_in, &instance, &call, &param) || !instance)
+        return false;
     bool any = false;
     for (int k = 0; k < n->n_in; k++) {
         if (n->in[k] < 0 || fixed[k]) continue;
@@ -102,9 +110,12 @@ static bool find(tabling *w, int k, chain *best) {
     for (;;) {
         if (!c.n_open) break;
         const hone_var *v = w->g->var.at + c.open[0];
-        if (c.n_open == 1 && is_byte(v) && same_shape(v, w->g->var.at + w->g->node.at[k]->out[0]) && closed(w, &c)) *best = c;
+        if (c.n_open == 1 && is_byte(v) && same_shape(v, w->g->var.at + w->g->node.at[k]->out[0]) &&
+            closed(w, &c))
+            *best = c;
         int last = -1; /* who is made last is opened next: nobody inside reads it later */
-        for (int q = 0; q < c.n_open; q++) last = w->g->var.at[c.open[q]].producer > last ? w->g->var.at[c.open[q]].producer : last;
+        for (int q = 0; q < c.n_open; q++)
+            last = w->g->var.at[c.open[q]].producer > last ? w->g->var.at[c.open[q]].producer : last;
         if (last < 0 || !take(w, &c, last)) break;
     }
     return best->n > 0;
@@ -147,7 +158,9 @@ static hone_status table_graph(tabling *w, hone_graph *g) {
         hone_node *n = g->node.at[k];
         chain c;
         for (int b = 0; b < n->n_body; b++) HONE_TRY(table_graph(w, n->body[b]));
-        if (n->dead || n->n_out != 1 || n->out[0] < 0 || !is_byte(g->var.at + n->out[0]) || !g->var.at[n->out[0]].uses) continue;
+        if (n->dead || n->n_out != 1 || n->out[0] < 0 || !is_byte(g->var.at + n->out[0]) ||
+            !g->var.at[n->out[0]].uses)
+            continue;
         hone_arena_reset(w->arena);
         hone_value *t = find(w, k, &c) ? compute(w, &c) : NULL;
         if (!t) continue;
@@ -181,10 +194,12 @@ hone_status hone_pass_table(hone_passing *p) {
     HONE_TRY(hone_library_builtin(&library));
     tabling w = {.pass = p, .row = hone_library_find(library, "hone", "Table")};
     if (!w.row) return hone_fail(HONE_BUG, "the library has no hone.Table");
-    w.eval = (hone_evaluating){.instances = p->instances, .work = 1e8, .most_work = 1e6, .most_bytes = 1 << 16};
+    w.eval =
+        (hone_evaluating){.instances = p->instances, .work = 1e8, .most_work = 1e6, .most_bytes = 1 << 16};
     w.eval.arena = hone_arena_create(), w.arena = hone_arena_create();
     hone_graph_index(p->graph);
-    hone_status s = w.eval.arena && w.arena ? table_graph(&w, p->graph) : hone_fail(HONE_NO_MEMORY, "no memory for tables");
+    hone_status s = w.eval.arena && w.arena ? table_graph(&w, p->graph)
+                                            : hone_fail(HONE_NO_MEMORY, "no memory for tables");
     hone_graph_compact(p->graph);
     if (w.eval.arena) hone_arena_destroy(w.eval.arena);
     if (w.arena) hone_arena_destroy(w.arena);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
-   views: nodes that only look at a tensor in another way, joined: Reshape and its kind, Transpose, Cast. What comes out may be an identity,
-   which the identity pass takes; what lay between is dropped where nobody else reads it.
+   views: nodes that only look at a tensor in another way, joined: Reshape and its kind, Transpose, Cast. What
+   comes out may be an identity, which the identity pass takes; what lay between is dropped where nobody else
+   reads it.
 
-   One place along an axis, by Gather, is a Slice; a stretch of it set anew, by ScatterND, is a Concat of what stands before, the new and what stands after. A MatMul of rows between two Reshapes needs neither. A Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the arithmetic on shapes goes. */
+   One place along an axis, by Gather, is a Slice; a stretch of it set anew, by ScatterND, is a Concat of what
+   stands before, the new and what stands after. A MatMul of rows between two Reshapes needs neither. A
+   Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the
+   arithmetic on shapes goes. */
 #include <string.h>
 
 #include "passes/match.h"
 
-/* ---- Reshape ------------------------------------------------------------------------------------------------------------------------ */
-static bool is_reshape(const hone_node *n) { return n && n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "reshape"); }
-/* A constant shape that takes any x of these dims to y: numbers, 0 where y has x's dim, and -1 once, where all else are numbers: with an empty
-   dim beside it -1 would mean nothing. */
+/* ---- Reshape ------------------------------------------------------------------------------------------- */
+static bool is_reshape(const hone_node *n) {
+    return n && n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "reshape");
+}
+/* A constant shape that takes any x of these dims to y: numbers, 0 where y has x's dim, and -1 once, where
+   all else are numbers: with an empty dim beside it -1 would mean nothing. */
 static bool shape_to(const hone_var *x, const hone_var *y, int64_t *shape) {
     int open = -1, copied = 0;
     for (int d = 0; d < y->rank; d++) {
@@ -43,17 +49,36 @@ static bool reshape_fixed(hone_matching *m) {
     return !g->var.at[hone_match_var(m, "s")].value && put_reshape(m, root->in[0]);
 }
 
-/* Rows of x laid under each other, times a matrix, and back: MatMul does that by itself, and what follows may join it. Gemm is what PyTorch's Conv1D and addmm
-   become. */
+/* A constant matrix with its dims turned. */
+static hone_vid turned_matrix(hone_matching *m, hone_vid w) {
+    const hone_value *from = hone_match_graph(m)->var.at[w].value;
+    const int64_t rows = from->dim[0], columns = from->dim[1];
+    const size_t bytes = hone_dtypes[from->dtype].bytes;
+    hone_value *to = NULL;
+    if (hone_dtypes[from->dtype].bits % 8 || !hone_match_spend(m, rows * columns)) return -1;
+    if (hone_value_tensor(from->dtype, (const int64_t[]){columns, rows}, 2, &to))
+        return hone_match_constant(m, "", NULL);
+    for (int64_t c = 0; c < columns; c++)
+        for (int64_t r = 0; r < rows; r++)
+            memcpy((char *)to->data + (size_t)(c * rows + r) * bytes,
+                   (const char *)from->data + (size_t)(r * columns + c) * bytes, bytes);
+    return hone_match_constant(m, "turned", to);
+}
+/* Rows of x laid under each other, times a matrix, and back: MatMul does that by itself, and what follows may
+   join it. Gemm is what PyTorch's Conv1D and addmm become. */
 static bool rows_of_matmul(hone_matching *m) {
     const hone_graph *g = hone_match_graph(m);
-    hone_vid x = hone_match_var(m, "x"), w = hone_match_var(m, "w"), b = hone_match_var(m, "b"), y = hone_match_root(m)->out[0];
-    const hone_var *v = g->var.at + x, *rows = g->var.at + hone_match_var(m, "r"), *weights = g->var.at + w, *to = g->var.at + y;
+    hone_vid x = hone_match_var(m, "x"), w = hone_match_var(m, "w"), b = hone_match_var(m, "b"),
+             y = hone_match_root(m)->out[0];
+    const hone_var *v = g->var.at + x, *rows = g->var.at + hone_match_var(m, "r"), *weights = g->var.at + w,
+                   *to = g->var.at + y;
     if (v->rank < 2 || rows->rank != 2 || weights->rank != 2 || to->rank < 2) return false;
     const hone_node *gemm = hone_match_node(m, "g");
-    if (gemm && (hone_attr_float(gemm->attr, gemm->n_attr, "alpha", 1) != 1 || hone_attr_float(gemm->attr, gemm->n_attr, "beta", 1) != 1 ||
-                 hone_attr_int(gemm->attr, gemm->n_attr, "transA", 0) || hone_attr_int(gemm->attr, gemm->n_attr, "transB", 0)))
+    if (gemm && (hone_attr_float(gemm->attr, gemm->n_attr, "alpha", 1) != 1 ||
+                 hone_attr_float(gemm->attr, gemm->n_attr, "beta", 1) != 1 ||
+                 hone_attr_int(gemm->attr, gemm->n_attr, "transA", 0)))
         return false;
+    const bool turned = gemm && hone_attr_int(gemm->attr, gemm->n_attr, "transB", 0);
     if (b >= 0) {
         const hone_var *bias = g->var.at + b;
         if (bias->rank > 1 && !(bias->rank == 2 && bias->dim[0] == 1)) return false;
@@ -66,12 +91,13 @@ static bool rows_of_matmul(hone_matching *m) {
         hone_vid s = hone_match_ints(m, "shape", shape, as.rank);
         x = hone_match_emit(m, "Reshape", HONE_MATCH_NEW, (const hone_vid[]){x, s}, 2, NULL, 0);
     }
+    if (turned && (w = turned_matrix(m, w)) < 0) return false;
     if (b < 0) return hone_match_emit(m, "MatMul", y, (const hone_vid[]){x, w}, 2, NULL, 0) >= 0;
     hone_vid sums = hone_match_emit(m, "MatMul", HONE_MATCH_NEW, (const hone_vid[]){x, w}, 2, NULL, 0);
     return hone_match_emit(m, "Add", y, (const hone_vid[]){sums, b}, 2, NULL, 0) >= 0;
 }
 
-/* ---- Gather ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Gather -------------------------------------------------------------------------------------------- */
 /* x[:, 3] as PyTorch writes it. Of floats: arithmetic on shapes is better off as it is. */
 static bool gather_one(hone_matching *m) {
     hone_graph *g = hone_match_graph(m);
@@ -94,8 +120,9 @@ static bool gather_one(hone_matching *m) {
     return hone_match_emit(m, "Squeeze", y, (const hone_vid[]){some, along}, 2, NULL, 0) >= 0;
 }
 
-/* ---- ScatterND ---------------------------------------------------------------------------------------------------------------------- */
-/* x[:, :, 3:7] = u as PyTorch writes it, which lists every place: here is the stretch, where there is one along one axis and all of the others. */
+/* ---- ScatterND ----------------------------------------------------------------------------------------- */
+/* x[:, :, 3:7] = u as PyTorch writes it, which lists every place: here is the stretch, where there is one
+   along one axis and all of the others. */
 static bool stretch_of(const hone_value *i, const hone_var *x, int64_t *axis, int64_t *from, int64_t *to) {
     enum { MOST = 1 << 22 };
     const int64_t last = i->rank < 1 ? 0 : i->dim[i->rank - 1], many = hone_value_count(i);
@@ -103,7 +130,8 @@ static bool stretch_of(const hone_value *i, const hone_var *x, int64_t *axis, in
     if (last < 1 || last > x->rank || many < 1 || many > MOST) return false;
     *axis = -1;
     for (int64_t d = 0; d < last; d++) {
-        const int64_t size = x->dim[d], first = (int64_t)hone_value_number(i, d), end = (int64_t)hone_value_number(i, many - last + d);
+        const int64_t size = x->dim[d], first = (int64_t)hone_value_number(i, d),
+                      end = (int64_t)hone_value_number(i, many - last + d);
         if (!hone_dim_is_number(size)) return false;
         low[d] = first < 0 ? first + size : first, extent[d] = (end < 0 ? end + size : end) - low[d] + 1;
         if (low[d] < 0 || extent[d] < 1 || low[d] + extent[d] > size) return false;
@@ -139,18 +167,20 @@ static bool scatter_stretch(hone_matching *m) {
     int n = 0;
     if (from > 0)
         part[n++] = hone_match_emit(m, "Slice", HONE_MATCH_NEW,
-                                    (const hone_vid[]){x, hone_match_ints(m, "from", &zero, 1), hone_match_ints(m, "to", &from, 1), along},
+                                    (const hone_vid[]){x, hone_match_ints(m, "from", &zero, 1),
+                                                       hone_match_ints(m, "to", &from, 1), along},
                                     4, NULL, 0);
     part[n++] = u;
     if (to < size)
         part[n++] = hone_match_emit(m, "Slice", HONE_MATCH_NEW,
-                                    (const hone_vid[]){x, hone_match_ints(m, "from", &to, 1), hone_match_ints(m, "to", &size, 1), along}, 4,
-                                    NULL, 0);
+                                    (const hone_vid[]){x, hone_match_ints(m, "from", &to, 1),
+                                                       hone_match_ints(m, "to", &size, 1), along},
+                                    4, NULL, 0);
     const hone_attr by = HONE_ATTR_I("axis", axis);
     return hone_match_emit(m, "Concat", root->out[0], part, n, &by, 1) >= 0;
 }
 
-/* ---- Transpose ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Transpose ----------------------------------------------------------------------------------------- */
 static bool order_of(const hone_node *n, int rank, int64_t *order) {
     const hone_attr *perm = hone_attr_find(n->attr, n->n_attr, "perm");
     if (perm && (perm->kind != HONE_ATTR_INTS || perm->n != rank)) return false;
@@ -186,18 +216,21 @@ static bool transpose_ones(hone_matching *m) {
     return put_reshape(m, x);
 }
 
-/* ---- Cast --------------------------------------------------------------------------------------------------------------------------- */
-/* Which types hold every value of another: bits of significand (with sign), or whole numbers by sign and bits. */
+/* ---- Cast ---------------------------------------------------------------------------------------------- */
+/* Which types hold every value of another: bits of significand (with sign), or whole numbers by sign and
+   bits. */
 static bool holds_all(hone_dtype from, hone_dtype to) {
     static const struct {
         hone_dtype type;
         int whole, is_signed, digits, exponent; /* digits and exponent: of floats */
-    } rows[] = {{HONE_DTYPE_BOOL, 1, 0, 0, 0}, {HONE_DTYPE_U8, 8, 0, 0, 0},   {HONE_DTYPE_U16, 16, 0, 0, 0}, {HONE_DTYPE_U32, 32, 0, 0, 0},
-                {HONE_DTYPE_U64, 64, 0, 0, 0}, {HONE_DTYPE_I8, 7, 1, 0, 0},   {HONE_DTYPE_I16, 15, 1, 0, 0}, {HONE_DTYPE_I32, 31, 1, 0, 0},
-                {HONE_DTYPE_I64, 63, 1, 0, 0}, {HONE_DTYPE_F16, 0, 1, 11, 5}, {HONE_DTYPE_BF16, 0, 1, 8, 8}, {HONE_DTYPE_F32, 0, 1, 24, 8},
+    } rows[] = {{HONE_DTYPE_BOOL, 1, 0, 0, 0}, {HONE_DTYPE_U8, 8, 0, 0, 0},   {HONE_DTYPE_U16, 16, 0, 0, 0},
+                {HONE_DTYPE_U32, 32, 0, 0, 0}, {HONE_DTYPE_U64, 64, 0, 0, 0}, {HONE_DTYPE_I8, 7, 1, 0, 0},
+                {HONE_DTYPE_I16, 15, 1, 0, 0}, {HONE_DTYPE_I32, 31, 1, 0, 0}, {HONE_DTYPE_I64, 63, 1, 0, 0},
+                {HONE_DTYPE_F16, 0, 1, 11, 5}, {HONE_DTYPE_BF16, 0, 1, 8, 8}, {HONE_DTYPE_F32, 0, 1, 24, 8},
                 {HONE_DTYPE_F64, 0, 1, 53, 11}};
     int a = -1, b = -1;
-    for (int k = 0; k < (int)(sizeof rows / sizeof *rows); k++) a = rows[k].type == from ? k : a, b = rows[k].type == to ? k : b;
+    for (int k = 0; k < (int)(sizeof rows / sizeof *rows); k++)
+        a = rows[k].type == from ? k : a, b = rows[k].type == to ? k : b;
     if (a < 0 || b < 0 || to == HONE_DTYPE_BOOL) return false;
     if (rows[b].digits)
         return rows[a].digits ? rows[a].digits <= rows[b].digits && rows[a].exponent <= rows[b].exponent
@@ -217,10 +250,13 @@ static const hone_rule rules[] = {
     {"Transpose(x)", transpose_ones},
     {"Reshape(x, s)", reshape_fixed},
     {"{Reshape(x, s)|Squeeze(x, s)|Squeeze(x)|Unsqueeze(x, s)|Flatten(x)}", reshape_twice},
-    {"{Reshape(MatMul(r=Reshape(x, s), $w), t)|Reshape(Add(MatMul(r=Reshape(x, s), $w), $b), t)}", rows_of_matmul},
+    {"{Reshape(MatMul(r=Reshape(x, s), $w), t)|Reshape(Add(MatMul(r=Reshape(x, s), $w), $b), t)}",
+     rows_of_matmul},
     {"{Reshape(g=Gemm(r=Reshape(x, s), $w, $b), t)|Reshape(g=Gemm(r=Reshape(x, s), $w), t)}", rows_of_matmul},
     {"Gather(x, $i)", gather_one},
     {"ScatterND(x, $i, u)", scatter_stretch},
     {"Cast(c=Cast(x))", cast_twice},
 };
-hone_status hone_pass_views(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
+hone_status hone_pass_views(hone_passing *p) {
+    return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules));
+}

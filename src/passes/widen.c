@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
-   widen: every element-wise reader of a DequantizeLinear gets one of its own, so that it can be fused with it and reads bytes. Otherwise what
-   two read would be stored as floats, four times as large. */
+   widen: every element-wise reader of a DequantizeLinear gets one of its own, so that it can be fused with it
+   and reads bytes. Otherwise what two read would be stored as floats, four times as large. */
 #include <string.h>
 
 #include "passes/passes.h"
 
 static bool widens(const hone_graph *g, const hone_node *n) {
-    if (n->part || *n->program->domain || strcmp(n->program->name, "DequantizeLinear") || n->in[0] < 0) return false;
+    if (n->part || *n->program->domain || strcmp(n->program->name, "DequantizeLinear") || n->in[0] < 0)
+        return false;
     const hone_var *x = g->var.at + n->in[0];
     return !x->value && x->dtype && hone_dtypes[x->dtype].bytes == 1 && g->var.at[n->out[0]].uses > 1;
 }
 static bool one_line(const hone_node *n) { /* element by element, mostly */
     const hone_program *p = n->program;
-    return p->runs == HONE_RUNS_PROGRAM && !n->n_body && !n->part && n->n_out == 1 && p->lines && !p->lines->next &&
-           p->lines->kind == HONE_LINE_STAGE;
+    return p->runs == HONE_RUNS_PROGRAM && !n->n_body && !n->part && n->n_out == 1 && p->lines &&
+           !p->lines->next && p->lines->kind == HONE_LINE_STAGE;
 }
 static hone_status widen_graph(hone_passing *p, hone_graph *g) {
     hone_vec(hone_node *) done = {0};
@@ -28,7 +29,8 @@ static hone_status widen_graph(hone_passing *p, hone_graph *g) {
             const hone_node *d = from < 0 ? NULL : g->node.at[from];
             if (!d || !widens(g, d)) continue;
             hone_vid own = hone_graph_var(g, g->var.at[v].name);
-            hone_node *copy = own < 0 ? NULL : hone_graph_node(g, d->program, d->name, d->in, d->n_in, &own, 1);
+            hone_node *copy =
+                own < 0 ? NULL : hone_graph_node(g, d->program, d->name, d->in, d->n_in, &own, 1);
             if (!(ok = copy != NULL)) break;
             const hone_var *was = g->var.at + v;
             hone_var *is = g->var.at + own;

@@ -7,7 +7,7 @@
 
 enum { MOST_ATTRS = 12, MOST_NUMBERS = 16, MOST_OUTPUTS = 4 };
 
-/* ---- names ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 void hone_zoo_enter(hone_zoo *z, const char *format, ...) {
     size_t n = strlen(z->path);
     va_list list;
@@ -35,7 +35,7 @@ static hone_vid no_memory(hone_zoo *z) {
     return -1;
 }
 
-/* ---- vars -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- vars ---------------------------------------------------------------------------------------------- */
 hone_vid hone_zoo_var(hone_zoo *z, const char *name, hone_dtype dtype, const hone_dim *dim, int rank) {
     hone_vid id = z->status ? -1 : hone_graph_var(z->g, name);
     if (id < 0) return z->status ? -1 : no_memory(z);
@@ -75,7 +75,7 @@ hone_vid hone_zoo_float(hone_zoo *z, double v) {
     return small(z, HONE_DTYPE_F32, &f, 1, 0);
 }
 
-/* ---- attributes as text -------------------------------------------------------------------------------------------------------------- */
+/* ---- attributes as text -------------------------------------------------------------------------------- */
 typedef struct {
     hone_attr at[MOST_ATTRS];
     int64_t i[MOST_ATTRS][MOST_NUMBERS];
@@ -104,7 +104,8 @@ static bool read_attr(attrs *a, const hone_program *p, char *text) {
         to->s = a->s + k;
     } else {
         to->i = a->i[k];
-        for (to->n = 0; *at && to->n < MOST_NUMBERS; at += *at == ',') a->i[k][to->n++] = strtoll(at, &at, 10);
+        for (to->n = 0; *at && to->n < MOST_NUMBERS; at += *at == ',')
+            a->i[k][to->n++] = strtoll(at, &at, 10);
     }
     return true;
 }
@@ -115,7 +116,7 @@ static bool read_attrs(attrs *a, const hone_program *p, char *text) {
     return true;
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 /* Dims, dtype and contents of what a node makes, as hone_graph_infer would find them. */
 static hone_status infer(hone_zoo *z, const hone_node *n) {
     hone_inferring w = {z->g->arena, z->g->dims, z->instances, NULL};
@@ -142,7 +143,8 @@ static hone_status infer(hone_zoo *z, const hone_node *n) {
 }
 
 /* "/layer1/0/Conv", or "…/Conv_2" where that path has two already. */
-static void name_node(const hone_zoo *z, const char *op, char *name, size_t room, char *var, size_t var_room) {
+static void name_node(const hone_zoo *z, const char *op, char *name, size_t room, char *var,
+                      size_t var_room) {
     for (int k = 0;; k++) {
         if (k) snprintf(name, room, "%s/%s_%d", z->path, op, k);
         else snprintf(name, room, "%s/%s", z->path, op);
@@ -159,7 +161,8 @@ static hone_vid place(hone_zoo *z, const char *op, const hone_vid *in, int n_in,
     const hone_program *p = hone_library_find(z->lib, "", op);
     a.n = 0;
     if (!p || n_out > MOST_OUTPUTS || !read_attrs(&a, p, text)) {
-        z->status = hone_fail(HONE_BUG, "zoo:%s at '%s': the builder cannot write this %s", z->g->name, z->path, op);
+        z->status =
+            hone_fail(HONE_BUG, "zoo:%s at '%s': the builder cannot write this %s", z->g->name, z->path, op);
         return -1;
     }
     name_node(z, op, name, sizeof name, var, sizeof var);
@@ -178,7 +181,8 @@ hone_vid hone_zoo_op(hone_zoo *z, const char *op, const hone_vid *in, int n_in) 
     char none[1] = "";
     return place(z, op, in, n_in, 1, none);
 }
-hone_vid hone_zoo_op_with(hone_zoo *z, const char *op, const hone_vid *in, int n_in, const char *format, ...) {
+hone_vid hone_zoo_op_with(hone_zoo *z, const char *op, const hone_vid *in, int n_in, const char *format,
+                          ...) {
     char text[256];
     va_list list;
     va_start(list, format);
@@ -186,7 +190,8 @@ hone_vid hone_zoo_op_with(hone_zoo *z, const char *op, const hone_vid *in, int n
     va_end(list);
     return place(z, op, in, n_in, 1, text);
 }
-hone_vid hone_zoo_op_many(hone_zoo *z, const char *op, const hone_vid *in, int n_in, int n_out, const char *format, ...) {
+hone_vid hone_zoo_op_many(hone_zoo *z, const char *op, const hone_vid *in, int n_in, int n_out,
+                          const char *format, ...) {
     char text[256];
     va_list list;
     va_start(list, format);
@@ -195,7 +200,7 @@ hone_vid hone_zoo_op_many(hone_zoo *z, const char *op, const hone_vid *in, int n
     return place(z, op, in, n_in, n_out, text);
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------------------------------- */
 static int axis_with(const hone_zoo *z, hone_vid from, hone_dim d) {
     const hone_var *v = hone_var_of(z->g, from);
     for (int k = 0; v && k < v->rank; k++)
@@ -213,9 +218,11 @@ hone_vid hone_zoo_shape(hone_zoo *z, hone_vid from, const hone_dim *dim, int n) 
             continue;
         }
         int axis = axis_with(z, from, dim[k]);
-        if (axis < 0 && !z->status) z->status = hone_fail(HONE_BUG, "zoo:%s at '%s': dim %d is nowhere", z->g->name, z->path, k);
+        if (axis < 0 && !z->status)
+            z->status = hone_fail(HONE_BUG, "zoo:%s at '%s': dim %d is nowhere", z->g->name, z->path, k);
         hone_vid all = hone_zoo_op(z, "Shape", HONE_ZOO_IN(from)), one = hone_zoo_int(z, axis);
-        hone_vid d = hone_zoo_op_with(z, "Gather", HONE_ZOO_IN(all, one), "axis=0"), zero = hone_zoo_ints(z, (const int64_t[]){0}, 1);
+        hone_vid d = hone_zoo_op_with(z, "Gather", HONE_ZOO_IN(all, one), "axis=0"),
+                 zero = hone_zoo_ints(z, (const int64_t[]){0}, 1);
         part[k] = hone_zoo_op(z, "Unsqueeze", HONE_ZOO_IN(d, zero));
     }
     return n == 1 ? part[0] : hone_zoo_op_with(z, "Concat", part, n, "axis=0");
@@ -228,6 +235,7 @@ hone_vid hone_zoo_transpose(hone_zoo *z, hone_vid x, const char *perm) {
     return hone_zoo_op_with(z, "Transpose", HONE_ZOO_IN(x), "perm=%s", perm);
 }
 hone_vid hone_zoo_slice(hone_zoo *z, hone_vid x, int axis, int64_t from, int64_t to) {
-    hone_vid a = hone_zoo_ints(z, &from, 1), b = hone_zoo_ints(z, &to, 1), on = hone_zoo_ints(z, (const int64_t[]){axis}, 1);
+    hone_vid a = hone_zoo_ints(z, &from, 1), b = hone_zoo_ints(z, &to, 1),
+             on = hone_zoo_ints(z, (const int64_t[]){axis}, 1);
     return hone_zoo_op(z, "Slice", HONE_ZOO_IN(x, a, b, on));
 }

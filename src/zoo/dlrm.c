@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dlrm: a recommendation model in the style of DLRM (Naumov et al. 2019), with the sizes of its Criteo example: 13 numbers and 26 categories
-   become 27 vectors of 16; their dot products, and the numbers' own vector, give one probability. */
+   dlrm: a recommendation model in the style of DLRM (Naumov et al. 2019), with the sizes of its Criteo
+   example: 13 numbers and 26 categories become 27 vectors of 16; their dot products, and the numbers' own
+   vector, give one probability. */
 #include "zoo/nets.h"
 #include "zoo/transformer.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   encoder: BERT base (Devlin et al. 2018), DistilBERT (Sanh et al. 2019), ViT-B/16 (Dosovitskiy et al. 2020), Whisper's encoder (Radford et al.
-   2022; with default options that of whisper-tiny). Attention is written four ways, as the exports of the four are: scores divided, queries
+   encoder: BERT base (Devlin et al. 2018), DistilBERT (Sanh et al. 2019), ViT-B/16 (Dosovitskiy et al. 2020),
+   Whisper's encoder (Radford et al. 2022; with default options that of whisper-tiny). Attention is written
+   four ways, as the exports of the four are: scores divided, queries
    divided, both scaled by a root with heads packed, and heads folded into the batch. */
 #include <math.h>
 
@@ -12,12 +13,13 @@ enum { PLACES = 512, SIZE = 768, HEADS = 12, INNER = 3072 };
 /* Numbers of the places in the sequence, i64[1, S]: a constant, or the front of a longer one. */
 static hone_vid places(hone_zoo *z, hone_vid ids) {
     if (hone_dim_is_number(z->seq)) return hone_zoo_count_up(z, "position_ids", 0, z->seq);
-    hone_vid all = hone_zoo_count_up(z, "position_ids", 0, PLACES), zero = hone_zoo_ints(z, (const int64_t[]){0}, 1);
+    hone_vid all = hone_zoo_count_up(z, "position_ids", 0, PLACES),
+             zero = hone_zoo_ints(z, (const int64_t[]){0}, 1);
     hone_vid end = hone_zoo_size_of(z, ids, 1), axis = hone_zoo_ints(z, (const int64_t[]){1}, 1);
     return hone_zoo_op(z, "Slice", HONE_ZOO_IN(all, zero, end, axis));
 }
 
-/* ---- BERT -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- BERT ---------------------------------------------------------------------------------------------- */
 /* 1 where a token counts → 0, and the lowest number where it does not: [B, 1, 1, S] */
 static hone_vid bert_mask(hone_zoo *z, hone_vid mask) {
     mask = hone_zoo_unsqueeze(z, hone_zoo_unsqueeze(z, mask, 1), 2);
@@ -27,9 +29,11 @@ static hone_vid bert_mask(hone_zoo *z, hone_vid mask) {
 }
 static hone_vid bert_attention(hone_zoo *z, hone_vid x, hone_vid mask) {
     hone_zoo_enter(z, "attention.self");
-    hone_vid q = hone_zoo_linear(z, "query", x, SIZE, true, 1), k = hone_zoo_linear(z, "key", x, SIZE, true, 1);
+    hone_vid q = hone_zoo_linear(z, "query", x, SIZE, true, 1),
+             k = hone_zoo_linear(z, "key", x, SIZE, true, 1);
     hone_vid v = hone_zoo_linear(z, "value", x, SIZE, true, 1);
-    k = hone_zoo_heads(z, k, HEADS, "0,2,3,1"), v = hone_zoo_heads(z, v, HEADS, "0,2,1,3"), q = hone_zoo_heads(z, q, HEADS, "0,2,1,3");
+    k = hone_zoo_heads(z, k, HEADS, "0,2,3,1"), v = hone_zoo_heads(z, v, HEADS, "0,2,1,3"),
+    q = hone_zoo_heads(z, q, HEADS, "0,2,1,3");
     hone_vid s = hone_zoo_op(z, "MatMul", HONE_ZOO_IN(q, k));
     s = hone_zoo_op(z, "Div", HONE_ZOO_IN(s, hone_zoo_float(z, sqrt(SIZE / HEADS))));
     s = hone_zoo_softmax(z, hone_zoo_add(z, s, mask), v);
@@ -71,7 +75,7 @@ void hone_zoo_bert(hone_zoo *z, const void *plan) {
     hone_zoo_leave(z);
 }
 
-/* ---- DistilBERT -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- DistilBERT ---------------------------------------------------------------------------------------- */
 static hone_vid distil_attention(hone_zoo *z, hone_vid x, hone_vid mask) {
     hone_zoo_enter(z, "attention");
     hone_vid q = hone_zoo_heads(z, hone_zoo_linear(z, "q_lin", x, SIZE, true, 1), HEADS, "0,2,1,3");
@@ -80,7 +84,8 @@ static hone_vid distil_attention(hone_zoo *z, hone_vid x, hone_vid mask) {
     q = hone_zoo_op(z, "Div", HONE_ZOO_IN(q, hone_zoo_float(z, sqrt(SIZE / HEADS))));
     hone_vid s = hone_zoo_op(z, "MatMul", HONE_ZOO_IN(q, k)), zero = hone_zoo_int(z, 0);
     hone_vid off = hone_zoo_op(z, "Equal", HONE_ZOO_IN(mask, zero));
-    off = hone_zoo_reshape(z, off, mask, HONE_ZOO_DIMS(hone_zoo_dim(z, mask, 0), 1, 1, hone_zoo_dim(z, mask, 1)));
+    off = hone_zoo_reshape(z, off, mask,
+                           HONE_ZOO_DIMS(hone_zoo_dim(z, mask, 0), 1, 1, hone_zoo_dim(z, mask, 1)));
     off = hone_zoo_op(z, "Expand", HONE_ZOO_IN(off, hone_zoo_op(z, "Shape", HONE_ZOO_IN(s))));
     hone_vid low = hone_zoo_float(z, HONE_ZOO_LOWEST);
     s = hone_zoo_op(z, "Where", HONE_ZOO_IN(off, low, s));
@@ -111,7 +116,7 @@ void hone_zoo_distilbert(hone_zoo *z, const void *plan) {
     hone_zoo_output(z, x);
 }
 
-/* ---- ViT --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ViT ----------------------------------------------------------------------------------------------- */
 /* One product for queries, keys and values, sequence before batch, as nn.MultiheadAttention works inside. */
 static hone_vid vit_attention(hone_zoo *z, hone_vid x) {
     hone_dim n = hone_zoo_dim(z, x, 0), s = hone_zoo_dim(z, x, 1), size = SIZE / HEADS;
@@ -127,7 +132,8 @@ static hone_vid vit_attention(hone_zoo *z, hone_vid x) {
         part[k] = hone_zoo_transpose(z, part[k], "1,0,2");
         part[k] = hone_zoo_reshape(z, part[k], from, HONE_ZOO_DIMS(n, HEADS, s, size));
     }
-    hone_vid q = hone_zoo_mul(z, part[0], root), k = hone_zoo_mul(z, hone_zoo_transpose(z, part[1], "0,1,3,2"), root);
+    hone_vid q = hone_zoo_mul(z, part[0], root),
+             k = hone_zoo_mul(z, hone_zoo_transpose(z, part[1], "0,1,3,2"), root);
     x = hone_zoo_softmax(z, hone_zoo_op(z, "MatMul", HONE_ZOO_IN(q, k)), part[2]);
     x = hone_zoo_reshape(z, hone_zoo_transpose(z, x, "2,0,1,3"), from, HONE_ZOO_DIMS(-1, SIZE));
     x = hone_zoo_linear(z, "out_proj", x, SIZE, true, 1);
@@ -138,13 +144,16 @@ static hone_vid vit_attention(hone_zoo *z, hone_vid x) {
 void hone_zoo_vit(hone_zoo *z, const void *plan) {
     int64_t side = hone_zoo_option(z, HONE_ZOO_IMAGE) / 16, patches = side * side;
     hone_vid image = hone_zoo_image(z, 3);
-    hone_vid x = HONE_ZOO_CONV(z, "conv_proj", image, .out = SIZE, .k = 16, .stride = 16, .valid = true, .plain = true);
+    hone_vid x = HONE_ZOO_CONV(z, "conv_proj", image, .out = SIZE, .k = 16, .stride = 16, .valid = true,
+                               .plain = true);
     x = hone_zoo_reshape(z, x, image, HONE_ZOO_DIMS(z->batch, SIZE, patches));
     x = hone_zoo_transpose(z, x, "0,2,1");
     hone_vid token = hone_zoo_weight(z, "class_token", HONE_ZOO_DIMS(1, 1, SIZE), 0, 1);
-    token = hone_zoo_op(z, "Expand", HONE_ZOO_IN(token, hone_zoo_shape(z, image, HONE_ZOO_DIMS(z->batch, 1, SIZE))));
+    token = hone_zoo_op(z, "Expand",
+                        HONE_ZOO_IN(token, hone_zoo_shape(z, image, HONE_ZOO_DIMS(z->batch, 1, SIZE))));
     x = hone_zoo_cat(z, HONE_ZOO_IN(token, x), 1);
-    x = hone_zoo_add(z, x, hone_zoo_weight(z, "encoder.pos_embedding", HONE_ZOO_DIMS(1, patches + 1, SIZE), 0, 0.5));
+    x = hone_zoo_add(
+        z, x, hone_zoo_weight(z, "encoder.pos_embedding", HONE_ZOO_DIMS(1, patches + 1, SIZE), 0, 0.5));
     for (int k = 0; k < hone_zoo_option(z, HONE_ZOO_LAYERS); k++) {
         hone_zoo_enter(z, "encoder.layers.%d", k);
         x = hone_zoo_add(z, vit_attention(z, hone_zoo_layer_norm(z, "ln_1", x, 1e-6)), x);
@@ -159,7 +168,7 @@ void hone_zoo_vit(hone_zoo *z, const void *plan) {
     hone_zoo_output(z, hone_zoo_linear(z, "heads.head", x, hone_zoo_option(z, HONE_ZOO_CLASSES), true, 1));
 }
 
-/* ---- Whisper ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Whisper ------------------------------------------------------------------------------------------- */
 /* Heads are part of the batch: three-dimensional products. */
 static hone_vid whisper_attention(hone_zoo *z, hone_vid x, int64_t heads) {
     hone_dim s = hone_zoo_dim(z, x, 1), all = hone_zoo_dim(z, x, 2), size = all / heads;
@@ -167,7 +176,8 @@ static hone_vid whisper_attention(hone_zoo *z, hone_vid x, int64_t heads) {
     static const char *const names[] = {"q_proj", "k_proj", "v_proj"};
     hone_zoo_enter(z, "self_attn");
     for (int k = 0; k < 3; k++) {
-        part[k] = hone_zoo_linear(z, names[k], x, all, k != 1, 1); /* keys have no bias: it would change nothing */
+        /* keys have no bias: it would change nothing */
+        part[k] = hone_zoo_linear(z, names[k], x, all, k != 1, 1);
         if (k == 0) part[k] = hone_zoo_mul(z, part[k], hone_zoo_float(z, 1 / sqrt((double)size)));
         part[k] = hone_zoo_heads(z, part[k], heads, "0,2,1,3");
         part[k] = hone_zoo_reshape(z, part[k], from, HONE_ZOO_DIMS(-1, s, size));
@@ -180,18 +190,23 @@ static hone_vid whisper_attention(hone_zoo *z, hone_vid x, int64_t heads) {
     return x;
 }
 void hone_zoo_whisper(hone_zoo *z, const void *plan) {
-    int64_t s = hone_zoo_option(z, HONE_ZOO_SEQ), dim = hone_zoo_option(z, HONE_ZOO_DIM), heads = hone_zoo_option(z, HONE_ZOO_HEADS);
+    int64_t s = hone_zoo_option(z, HONE_ZOO_SEQ), dim = hone_zoo_option(z, HONE_ZOO_DIM),
+            heads = hone_zoo_option(z, HONE_ZOO_HEADS);
     int layers = (int)hone_zoo_option(z, HONE_ZOO_LAYERS);
-    if (dim % heads) hone_zoo_wrong(z, "dim=%lld must be a multiple of heads=%lld", (long long)dim, (long long)heads);
-    hone_vid x = hone_zoo_input(z, "input_features", HONE_DTYPE_F32, HONE_ZOO_DIMS(z->batch, 80, 2 * s)); /* a picture of sound: 80 tones */
+    if (dim % heads)
+        hone_zoo_wrong(z, "dim=%lld must be a multiple of heads=%lld", (long long)dim, (long long)heads);
+    /* a picture of sound: 80 tones */
+    hone_vid x = hone_zoo_input(z, "input_features", HONE_DTYPE_F32, HONE_ZOO_DIMS(z->batch, 80, 2 * s));
     x = HONE_ZOO_CONV(z, "conv1", x, .out = (int)dim, .k = 3, .plain = true, .act = "Gelu");
     x = HONE_ZOO_CONV(z, "conv2", x, .out = (int)dim, .k = 3, .stride = 2, .plain = true, .act = "Gelu");
     x = hone_zoo_transpose(z, x, "0,2,1");
     x = hone_zoo_add(z, x, hone_zoo_weight(z, "embed_positions.weight", HONE_ZOO_DIMS(s, dim), 0, 1));
     for (int k = 0; k < layers; k++) {
         hone_zoo_enter(z, "layers.%d", k);
-        x = hone_zoo_add(z, x, whisper_attention(z, hone_zoo_layer_norm(z, "self_attn_layer_norm", x, 1e-5), heads));
-        hone_vid y = hone_zoo_linear(z, "fc1", hone_zoo_layer_norm(z, "final_layer_norm", x, 1e-5), 4 * dim, true, 1);
+        x = hone_zoo_add(
+            z, x, whisper_attention(z, hone_zoo_layer_norm(z, "self_attn_layer_norm", x, 1e-5), heads));
+        hone_vid y =
+            hone_zoo_linear(z, "fc1", hone_zoo_layer_norm(z, "final_layer_norm", x, 1e-5), 4 * dim, true, 1);
         y = hone_zoo_linear(z, "fc2", hone_zoo_act(z, "Gelu", y), dim, true, 1);
         x = hone_zoo_add(z, x, y);
         hone_zoo_leave(z);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   inception: Inception v3 (Szegedy et al. 2015), as torchvision has it, without the auxiliary classifier, which only training uses.
+   inception: Inception v3 (Szegedy et al. 2015), as torchvision has it, without the auxiliary classifier,
+   which only training uses.
 
    A block is a line of text, its branches parted by '|' and joined at the end:
      7x1:192    a convolution 7 high and 1 wide to 192 channels      /2 behind it: stride 2, no padding
@@ -60,7 +61,8 @@ static hone_vid block(hone_zoo *z, const char *text, hone_vid input) {
 }
 
 void hone_zoo_inception(hone_zoo *z, const void *plan) {
-    hone_vid x = HONE_ZOO_CONV(z, "Conv2d_1a", hone_zoo_image(z, 3), .out = 32, .k = 3, .stride = 2, .valid = true, .act = "Relu");
+    hone_vid x = HONE_ZOO_CONV(z, "Conv2d_1a", hone_zoo_image(z, 3), .out = 32, .k = 3, .stride = 2,
+                               .valid = true, .act = "Relu");
     x = HONE_ZOO_CONV(z, "Conv2d_2a", x, .out = 32, .k = 3, .valid = true, .act = "Relu");
     x = HONE_ZOO_CONV(z, "Conv2d_2b", x, .out = 64, .k = 3, .act = "Relu");
     x = hone_zoo_max_pool(z, x, 3, 2, 0, false);

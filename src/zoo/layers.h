@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   layers: what networks are made of, spelled as PyTorch's exporter spells it in eval mode. Each makes its nodes and weights under `name`. */
+   layers: what networks are made of, spelled as PyTorch's exporter spells it in eval mode. Each makes its
+   nodes and weights under `name`. */
 #ifndef HONE_ZOO_LAYERS_H
 #define HONE_ZOO_LAYERS_H
 #include "zoo/build.h"
@@ -14,12 +15,14 @@ typedef struct {
     const char *act; /* below, or NULL */
     double gain;     /* of the weights, on what keeps the variance of a relu's output; 0: 1 */
 } hone_zoo_conv_of;
-/* x: [N, C, H, W] or [N, C, L]. Convolution, batch norm (folded into it, or a node of its own with bn=1), activation. */
+/* x: [N, C, H, W] or [N, C, L]. Convolution, batch norm (folded into it, or a node of its own with bn=1),
+   activation. */
 hone_vid hone_zoo_conv(hone_zoo *, const char *name, hone_vid x, const hone_zoo_conv_of *);
 #define HONE_ZOO_CONV(z, name, x, ...) hone_zoo_conv(z, name, x, &(const hone_zoo_conv_of){__VA_ARGS__})
 /* A batch norm that no convolution stands before. */
 hone_vid hone_zoo_norm(hone_zoo *, const char *name, hone_vid x);
-hone_vid hone_zoo_up(hone_zoo *, const char *name, hone_vid x, int out); /* transposed convolution of 2x2, stride 2 */
+/* transposed convolution of 2x2, stride 2 */
+hone_vid hone_zoo_up(hone_zoo *, const char *name, hone_vid x, int out);
 
 /* Relu, Relu6, HardSwish, HardSigmoid, Sigmoid, Silu, Gelu (by Erf), GeluTanh, Tanh; NULL: none */
 hone_vid hone_zoo_act(hone_zoo *, const char *act, hone_vid x);

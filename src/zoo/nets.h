@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   nets: one builder a family, and the plans that make a network of it. Between table.c and the family's file. */
+   nets: one builder a family, and the plans that make a network of it. Between table.c and the family's
+   file. */
 #ifndef HONE_ZOO_NETS_H
 #define HONE_ZOO_NETS_H
 #include "zoo/layers.h"
@@ -20,11 +21,13 @@ typedef struct { /* mobile.c: inverted residuals, with or without squeeze-and-ex
 typedef struct {
     int stem, head, hidden; /* hidden: of a second linear layer, or 0 */
     const char *stem_act, *squeeze_act, *gate_act;
-    bool factor;                 /* expand is a factor */
-    int squeeze_of_input;        /* squeeze to input / this; 0: to an eighth-rounded quarter of what is between */
+    bool factor; /* expand is a factor */
+    /* squeeze to input / this; 0: to an eighth-rounded quarter of what is between */
+    int squeeze_of_input;
     hone_zoo_mobile_row row[16]; /* up to out = 0 */
 } hone_zoo_mobile_plan;
-extern const hone_zoo_mobile_plan hone_zoo_mobilenet_v2_plan, hone_zoo_mobilenet_v3_small_plan, hone_zoo_efficientnet_b0_plan;
+extern const hone_zoo_mobile_plan hone_zoo_mobilenet_v2_plan, hone_zoo_mobilenet_v3_small_plan,
+    hone_zoo_efficientnet_b0_plan;
 void hone_zoo_mobile(hone_zoo *, const void *plan);
 
 extern const int hone_zoo_vgg16_plan[]; /* chain.c: channels, 0: a pool, -1: the end */

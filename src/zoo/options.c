@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   options: a spec is read by two tables: the keys here, and each model's own text, which says which keys it has, with what default and range.
-     "image=299:75-4096/32"   default 299, from 75 to 4096, a multiple of 32; the range and the step may be left out */
+   options: a spec is read by two tables: the keys here, and each model's own text, which says which keys it
+   has, with what default and range.
+     "image=299:75-4096/32"   default 299, from 75 to 4096, a multiple of 32; the range and the step may be
+                              left out */
 #include "zoo/options.h"
 
 #include <stdio.h>
@@ -61,15 +63,17 @@ static bool next_setting(const char **at, setting *s) {
 
 static hone_status no_model(const char *name, size_t n) {
     hone_text t = {0};
-    for (const hone_zoo_model *m = hone_zoo_models; m->name; m++) hone_text_put(&t, "%s%s", m == hone_zoo_models ? "" : ", ", m->name);
+    for (const hone_zoo_model *m = hone_zoo_models; m->name; m++)
+        hone_text_put(&t, "%s%s", m == hone_zoo_models ? "" : ", ", m->name);
     enum { MOST = 64 };
     const char *names[MOST];
     int models = 0;
     for (const hone_zoo_model *m = hone_zoo_models; m->name && models < MOST; m++) names[models++] = m->name;
     const char *near = hone_nearest(name, n, names, models);
-    hone_status s =
-        near ? hone_fail(HONE_BAD_INPUT, "the zoo has no model '%.*s'; did you mean '%s'?", (int)(n < 64 ? n : 64), name, near)
-             : hone_fail(HONE_BAD_INPUT, "the zoo has no model '%.*s'; it has %s", (int)(n < 64 ? n : 64), name, t.text ? t.text : "");
+    hone_status s = near ? hone_fail(HONE_BAD_INPUT, "the zoo has no model '%.*s'; did you mean '%s'?",
+                                     (int)(n < 64 ? n : 64), name, near)
+                         : hone_fail(HONE_BAD_INPUT, "the zoo has no model '%.*s'; it has %s",
+                                     (int)(n < 64 ? n : 64), name, t.text ? t.text : "");
     hone_text_free(&t);
     return s;
 }
@@ -79,8 +83,9 @@ static hone_status no_option(const hone_zoo_model *m, const char *name, size_t n
     setting s;
     for (const char *at = m->options; next_setting(&at, &s);)
         if (s.key >= 0) hone_text_put(&t, "%s%s=%lld", t.n ? ", " : "", keys[s.key].name, (long long)s.value);
-    hone_status st = hone_fail(HONE_BAD_INPUT, "zoo:%s has no option '%.*s'; it has %s (written as zoo:%s?key=value&key=value)", m->name,
-                               (int)(n < 64 ? n : 64), name, t.text ? t.text : "", m->name);
+    hone_status st = hone_fail(
+        HONE_BAD_INPUT, "zoo:%s has no option '%.*s'; it has %s (written as zoo:%s?key=value&key=value)",
+        m->name, (int)(n < 64 ? n : 64), name, t.text ? t.text : "", m->name);
     hone_text_free(&t);
     return st;
 }
@@ -91,8 +96,11 @@ void hone_zoo_options_json(const hone_zoo_model *m, hone_text *t) {
     hone_text_put(t, "[");
     for (const char *at = m->options; next_setting(&at, &s);)
         if (s.key >= 0)
-            hone_text_put(t, "%s{\"name\": \"%s\", \"default\": %lld, \"lowest\": %lld, \"highest\": %lld, \"step\": %lld}",
-                          n++ ? ", " : "", keys[s.key].name, (long long)s.value, (long long)s.low, (long long)s.high, (long long)s.step);
+            hone_text_put(t,
+                          "%s{\"name\": \"%s\", \"default\": %lld, \"lowest\": %lld, \"highest\": %lld, "
+                          "\"step\": %lld}",
+                          n++ ? ", " : "", keys[s.key].name, (long long)s.value, (long long)s.low,
+                          (long long)s.high, (long long)s.step);
     hone_text_put(t, "]");
 }
 
@@ -119,8 +127,9 @@ static hone_status read_option(const hone_zoo_model *m, const char *text, size_t
     if (!good || value < s.low || value > s.high || value % s.step) {
         char step[48] = "";
         if (s.step > 1) snprintf(step, sizeof step, " that is a multiple of %lld", (long long)s.step);
-        return hone_fail(HONE_BAD_INPUT, "zoo:%s: %s=%.*s: must be a whole number from %lld to %lld%s", m->name, keys[key].name,
-                         (int)(many < 32 ? many : 32), many ? digits : "", (long long)s.low, (long long)s.high, step);
+        return hone_fail(HONE_BAD_INPUT, "zoo:%s: %s=%.*s: must be a whole number from %lld to %lld%s",
+                         m->name, keys[key].name, (int)(many < 32 ? many : 32), many ? digits : "",
+                         (long long)s.low, (long long)s.high, step);
     }
     out->value[key] = value;
     return HONE_OK;

@@ -5,24 +5,28 @@
 
 #define PICTURE " classes=1000 bn=0 dynamic=0 seed=0"
 const hone_zoo_model hone_zoo_models[] = {
-    {"resnet18", "pictures to classes: residual blocks", hone_zoo_resnet, &hone_zoo_resnet18_plan, "batch=1 image=224" PICTURE, 11689512},
-    {"resnet50", "pictures to classes: residual bottlenecks", hone_zoo_resnet, &hone_zoo_resnet50_plan, "batch=1 image=224" PICTURE,
-     25557032},
-    {"mobilenet_v2", "pictures to classes: inverted residuals", hone_zoo_mobile, &hone_zoo_mobilenet_v2_plan, "batch=1 image=224" PICTURE,
-     3504872},
+    {"resnet18", "pictures to classes: residual blocks", hone_zoo_resnet, &hone_zoo_resnet18_plan,
+     "batch=1 image=224" PICTURE, 11689512},
+    {"resnet50", "pictures to classes: residual bottlenecks", hone_zoo_resnet, &hone_zoo_resnet50_plan,
+     "batch=1 image=224" PICTURE, 25557032},
+    {"mobilenet_v2", "pictures to classes: inverted residuals", hone_zoo_mobile, &hone_zoo_mobilenet_v2_plan,
+     "batch=1 image=224" PICTURE, 3504872},
     {"mobilenet_v3_small", "pictures to classes: inverted residuals, squeeze-and-excite", hone_zoo_mobile,
      &hone_zoo_mobilenet_v3_small_plan, "batch=1 image=224" PICTURE, 2542856},
-    {"efficientnet_b0", "pictures to classes: inverted residuals, squeeze-and-excite", hone_zoo_mobile, &hone_zoo_efficientnet_b0_plan,
-     "batch=1 image=224" PICTURE, 5288548},
-    {"squeezenet1_1", "pictures to classes: fire modules", hone_zoo_squeezenet, NULL, "batch=1 image=224 classes=1000 dynamic=0 seed=0",
-     1235496},
-    {"densenet121", "pictures to classes: every layer reads all before it", hone_zoo_densenet, NULL, "batch=1 image=224" PICTURE, 7978856},
+    {"efficientnet_b0", "pictures to classes: inverted residuals, squeeze-and-excite", hone_zoo_mobile,
+     &hone_zoo_efficientnet_b0_plan, "batch=1 image=224" PICTURE, 5288548},
+    {"squeezenet1_1", "pictures to classes: fire modules", hone_zoo_squeezenet, NULL,
+     "batch=1 image=224 classes=1000 dynamic=0 seed=0", 1235496},
+    {"densenet121", "pictures to classes: every layer reads all before it", hone_zoo_densenet, NULL,
+     "batch=1 image=224" PICTURE, 7978856},
     {"vgg16", "pictures to classes: plain convolutions", hone_zoo_vgg, hone_zoo_vgg16_plan,
      "batch=1 image=224 classes=1000 dynamic=0 seed=0", 138357544},
-    {"inception", "pictures to classes: Inception v3", hone_zoo_inception, NULL, "batch=1 image=299:75-4096" PICTURE, 23834568},
-    {"shufflenet_v2", "pictures to classes: shuffled channels, x1.0", hone_zoo_shufflenet, NULL, "batch=1 image=224" PICTURE, 2278604},
-    {"unet", "pictures to masks: down and up again", hone_zoo_unet, NULL, "batch=1 image=256:16-4096/16 classes=2 bn=0 dynamic=0 seed=0",
-     31037698},
+    {"inception", "pictures to classes: Inception v3", hone_zoo_inception, NULL,
+     "batch=1 image=299:75-4096" PICTURE, 23834568},
+    {"shufflenet_v2", "pictures to classes: shuffled channels, x1.0", hone_zoo_shufflenet, NULL,
+     "batch=1 image=224" PICTURE, 2278604},
+    {"unet", "pictures to masks: down and up again", hone_zoo_unet, NULL,
+     "batch=1 image=256:16-4096/16 classes=2 bn=0 dynamic=0 seed=0", 31037698},
     {"yolo", "pictures to boxes: the size and shape of YOLOv8n", hone_zoo_yolo, NULL,
      "batch=1 image=640:32-4096/32 classes=80 bn=0 dynamic=0 seed=0", 3157200},
     {"vit_b16", "pictures to classes: a transformer over patches", hone_zoo_vit, NULL,
@@ -36,18 +40,26 @@ const hone_zoo_model hone_zoo_models[] = {
     {"gpt2_cache", "the same, one token at a time, with its past", hone_zoo_gpt2, NULL,
      "batch=1 seq=1:1-1024 past=128:0-1023 cache=1 layers=12 vocab=50257 dynamic=0 seed=0", 124439808},
     {"llama", "tokens to the next token: GQA, RoPE, SwiGLU, RMS norms", hone_zoo_llama, NULL,
-     "batch=1 seq=128:1-4096 past=0:0-4095 cache=0 layers=8 dim=512 heads=8 kv=4 hidden=1376 vocab=32000 dynamic=0 seed=0", 0},
+     "batch=1 seq=128:1-4096 past=0:0-4095 cache=0 layers=8 dim=512 heads=8 kv=4 hidden=1376 vocab=32000 "
+     "dynamic=0 seed=0",
+     0},
     {"llama_cache", "the same, one token at a time, with its past", hone_zoo_llama, NULL,
-     "batch=1 seq=1:1-4096 past=128:0-4095 cache=1 layers=8 dim=512 heads=8 kv=4 hidden=1376 vocab=32000 dynamic=0 seed=0", 0},
+     "batch=1 seq=1:1-4096 past=128:0-4095 cache=1 layers=8 dim=512 heads=8 kv=4 hidden=1376 vocab=32000 "
+     "dynamic=0 seed=0",
+     0},
     {"whisper", "sound to vectors: the encoder of whisper-tiny", hone_zoo_whisper, NULL,
      "batch=1 seq=1500:1-1500 layers=4 dim=384 heads=6 dynamic=0 seed=0", 8208384},
     {"lstm", "tokens to classes: two layers of LSTM", hone_zoo_recurrent, "LSTM",
-     "batch=1 seq=64:1-4096 layers=2 bi=0 dim=128 hidden=256:1-4096 vocab=10000 classes=10 dynamic=0 seed=0", 0},
+     "batch=1 seq=64:1-4096 layers=2 bi=0 dim=128 hidden=256:1-4096 vocab=10000 classes=10 dynamic=0 seed=0",
+     0},
     {"bilstm", "the same, both ways", hone_zoo_recurrent, "LSTM",
-     "batch=1 seq=64:1-4096 layers=2 bi=1 dim=128 hidden=256:1-4096 vocab=10000 classes=10 dynamic=0 seed=0", 0},
+     "batch=1 seq=64:1-4096 layers=2 bi=1 dim=128 hidden=256:1-4096 vocab=10000 classes=10 dynamic=0 seed=0",
+     0},
     {"gru", "tokens to classes: two layers of GRU", hone_zoo_recurrent, "GRU",
-     "batch=1 seq=64:1-4096 layers=2 bi=0 dim=128 hidden=256:1-4096 vocab=10000 classes=10 dynamic=0 seed=0", 0},
-    {"dlrm", "numbers and categories to a probability", hone_zoo_dlrm, NULL, "batch=128 rows=10000 dynamic=0 seed=0", 0},
+     "batch=1 seq=64:1-4096 layers=2 bi=0 dim=128 hidden=256:1-4096 vocab=10000 classes=10 dynamic=0 seed=0",
+     0},
+    {"dlrm", "numbers and categories to a probability", hone_zoo_dlrm, NULL,
+     "batch=128 rows=10000 dynamic=0 seed=0", 0},
     {0}};
 
 static void end(hone_zoo *z) {
@@ -69,7 +81,8 @@ static hone_status build(const char *spec, const hone_library *lib, hone_zoo *z)
     m->build(z, m->plan);
     if (z->status) return z->status;
     hone_graph_index(z->g);
-    return z->measure ? HONE_OK : hone_graph_verify(z->g); /* where weights have no numbers, nothing makes them */
+    /* where weights have no numbers, nothing makes them */
+    return z->measure ? HONE_OK : hone_graph_verify(z->g);
 }
 
 hone_status hone_zoo_graph(const char *spec, const hone_library *lib, hone_graph **out) {
@@ -94,7 +107,8 @@ static void put_input(const hone_graph *g, hone_vid id, int k, hone_text *out) {
     }
     hone_text_put(out, "]}");
 }
-hone_status hone_zoo_measure(const char *spec, const hone_library *lib, hone_zoo_size *out, hone_text *inputs) {
+hone_status hone_zoo_measure(const char *spec, const hone_library *lib, hone_zoo_size *out,
+                             hone_text *inputs) {
     hone_zoo z = {.measure = true};
     hone_status s = build(spec, lib, &z);
     if (!s) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   unet: U-Net (Ronneberger et al. 2015) in its usual form today: padded convolutions with batch norm, transposed convolutions on the way up.
-   Down to 1/16 and up again; each level joins what the way down left there. Output: one map a class. */
+   unet: U-Net (Ronneberger et al. 2015) in its usual form today: padded convolutions with batch norm,
+   transposed convolutions on the way up. Down to 1/16 and up again; each level joins what the way down left
+   there. Output: one map a class. */
 #include "zoo/nets.h"
 
 enum { LEVELS = 4, FIRST = 64 };
@@ -26,5 +27,6 @@ void hone_zoo_unet(hone_zoo *z, const void *plan) {
         hone_zoo_leave(z);
     }
     hone_zoo_name(z, "mask");
-    hone_zoo_output(z, HONE_ZOO_CONV(z, "outc", x, .out = (int)hone_zoo_option(z, HONE_ZOO_CLASSES), .k = 1, .plain = true));
+    hone_zoo_output(z, HONE_ZOO_CONV(z, "outc", x, .out = (int)hone_zoo_option(z, HONE_ZOO_CLASSES), .k = 1,
+                                     .plain = true));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   weights: numbers from a seed, a name and a place. Whole-number hashing, then one exact conversion and one rounded product: the same bits on
-   every machine, with any number of threads, and the one tensor does not depend on the others. */
+   weights: numbers from a seed, a name and a place. Whole-number hashing, then one exact conversion and one
+   rounded product: the same bits on every machine, with any number of threads, and the one tensor does not
+   depend on the others. */
 #include <math.h>
 #include <string.h>
 
@@ -23,10 +24,12 @@ static uint64_t mix64(uint64_t x) {
     return x ^ x >> 31;
 }
 
-/* Each block has a key of its own, so that 32 bits are enough inside it; compilers make vector code of the loop. */
+/* Each block has a key of its own, so that 32 bits are enough inside it; compilers make vector code of the
+   loop. */
 static void fill_block(const filling *f, int64_t block) {
     int64_t from = block * BLOCK;
-    uint32_t n = (uint32_t)(f->n - from < BLOCK ? f->n - from : BLOCK), key = (uint32_t)mix64(f->key + (uint64_t)block);
+    uint32_t n = (uint32_t)(f->n - from < BLOCK ? f->n - from : BLOCK),
+             key = (uint32_t)mix64(f->key + (uint64_t)block);
     float *to = f->to + from, center = f->center, unit = f->unit;
     for (uint32_t k = 0; k < n; k++) {
         uint32_t h = (k ^ key) * 0x9e3779b1u;
@@ -71,15 +74,18 @@ hone_vid hone_zoo_const(hone_zoo *z, const char *leaf, hone_value *take) {
     return v;
 }
 
-hone_vid hone_zoo_buffer(hone_zoo *z, const char *leaf, const hone_dim *dim, int rank, double center, double reach) {
+hone_vid hone_zoo_buffer(hone_zoo *z, const char *leaf, const hone_dim *dim, int rank, double center,
+                         double reach) {
     char name[320];
     int64_t n;
     hone_value *value;
     if (z->status) return -1;
     full_name(z, leaf, name, sizeof name);
     if (!hone_count_of(dim, rank, &n) || n > most_bytes / 4 || z->weight_bytes > most_bytes - n * 4) {
-        z->status = hone_fail(HONE_BAD_INPUT, "with these options the weights would be above %lld GB, at '%s': take smaller ones",
-                              (long long)(most_bytes >> 30), name);
+        z->status =
+            hone_fail(HONE_BAD_INPUT,
+                      "with these options the weights would be above %lld GB, at '%s': take smaller ones",
+                      (long long)(most_bytes >> 30), name);
         return -1;
     }
     if (z->measure) {
@@ -91,7 +97,8 @@ hone_vid hone_zoo_buffer(hone_zoo *z, const char *leaf, const hone_dim *dim, int
     return hone_zoo_const(z, leaf, value);
 }
 
-hone_vid hone_zoo_weight(hone_zoo *z, const char *leaf, const hone_dim *dim, int rank, double center, double reach) {
+hone_vid hone_zoo_weight(hone_zoo *z, const char *leaf, const hone_dim *dim, int rank, double center,
+                         double reach) {
     int64_t n;
     if (hone_count_of(dim, rank, &n)) z->parameters += n;
     return hone_zoo_buffer(z, leaf, dim, rank, center, reach);

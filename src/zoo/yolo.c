@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   yolo: a one-stage detector without anchor boxes, of the shape and size of YOLOv8n: a backbone of cross-stage blocks, a pyramid up and down,
-   three heads, boxes as distributions of distances. Output: "boxes", [batch, 4 + classes, places]: center x, y, width, height in pixels, then a
+   yolo: a one-stage detector without anchor boxes, of the shape and size of YOLOv8n: a backbone of
+   cross-stage blocks, a pyramid up and down, three heads, boxes as distributions of distances. Output:
+   "boxes", [batch, 4 + classes, places]: center x, y, width, height in pixels, then a
    score a class. Choosing among boxes (NMS) is left to the caller, as in the usual exports. */
 #include "zoo/nets.h"
 
@@ -12,11 +13,13 @@ static const struct {
     int out, n; /* n: CROSS: blocks; JOIN: the layer */
     bool adds;
 } rows[] = {
-    {CONV, 16, 0, false},  {CONV, 32, 0, false},  {CROSS, 32, 1, true},   {CONV, 64, 0, false},   {CROSS, 64, 2, true},
-    {CONV, 128, 0, false}, {CROSS, 128, 2, true}, {CONV, 256, 0, false},  {CROSS, 256, 1, true},  {POOLS, 256, 0, false},
-    {UP, 0, 0, false},     {JOIN, 0, 6, false},   {CROSS, 128, 1, false}, {UP, 0, 0, false},      {JOIN, 0, 4, false},
-    {CROSS, 64, 1, false}, {HEAD, 0, 0, false},   {CONV, 64, 0, false},   {JOIN, 0, 12, false},   {CROSS, 128, 1, false},
-    {HEAD, 0, 0, false},   {CONV, 128, 0, false}, {JOIN, 0, 9, false},    {CROSS, 256, 1, false}, {HEAD, 0, 0, false},
+    {CONV, 16, 0, false},   {CONV, 32, 0, false},   {CROSS, 32, 1, true},  {CONV, 64, 0, false},
+    {CROSS, 64, 2, true},   {CONV, 128, 0, false},  {CROSS, 128, 2, true}, {CONV, 256, 0, false},
+    {CROSS, 256, 1, true},  {POOLS, 256, 0, false}, {UP, 0, 0, false},     {JOIN, 0, 6, false},
+    {CROSS, 128, 1, false}, {UP, 0, 0, false},      {JOIN, 0, 4, false},   {CROSS, 64, 1, false},
+    {HEAD, 0, 0, false},    {CONV, 64, 0, false},   {JOIN, 0, 12, false},  {CROSS, 128, 1, false},
+    {HEAD, 0, 0, false},    {CONV, 128, 0, false},  {JOIN, 0, 9, false},   {CROSS, 256, 1, false},
+    {HEAD, 0, 0, false},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -54,8 +57,9 @@ static hone_vid up(hone_zoo *z, hone_vid x) {
         ((float *)v->data)[0] = ((float *)v->data)[1] = 2;
         twice = hone_zoo_const(z, "Constant_output_0", v);
     }
-    return hone_zoo_op_with(z, "Resize", HONE_ZOO_IN(x, -1, twice),
-                            "axes=2,3 coordinate_transformation_mode=asymmetric mode=nearest nearest_mode=floor");
+    return hone_zoo_op_with(
+        z, "Resize", HONE_ZOO_IN(x, -1, twice),
+        "axes=2,3 coordinate_transformation_mode=asymmetric mode=nearest nearest_mode=floor");
 }
 
 /* Distances in bins and classes, [N, 4 * BINS + classes, places]. */
@@ -110,7 +114,8 @@ static hone_vid expect(hone_zoo *z, hone_vid x) {
         w = hone_zoo_const(z, "weight", v);
         z->parameters += BINS;
     }
-    y = hone_zoo_op_with(z, "Conv", HONE_ZOO_IN(y, w), "dilations=1,1 group=1 kernel_shape=1,1 pads=0,0,0,0 strides=1,1");
+    y = hone_zoo_op_with(z, "Conv", HONE_ZOO_IN(y, w),
+                         "dilations=1,1 group=1 kernel_shape=1,1 pads=0,0,0,0 strides=1,1");
     y = hone_zoo_reshape(z, y, x, HONE_ZOO_DIMS(n, 4, all));
     hone_zoo_leave(z);
     return y;
