@@ -12,7 +12,8 @@
 
 void hone_advice_path(hone_text *t) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const unsigned long long machine = (unsigned long long)hone_wisdom_machine(); /* several may share a home */
+    /* several may share a home */
+    const unsigned long long machine = (unsigned long long)hone_wisdom_machine();
     if (cache && *cache == '/') hone_text_put(t, "%s/hone/wisdom-%016llx.txt", cache, machine);
     else if (home && *home == '/') hone_text_put(t, "%s/.cache/hone/wisdom-%016llx.txt", home, machine);
 }
@@ -29,7 +30,8 @@ hone_status hone_advice_write(const hone_wisdom *w, const char *path) {
     hone_wisdom_print(w, &t);
     hone_status s = t.failed ? hone_fail(HONE_NO_MEMORY, "no memory for wisdom") : HONE_OK;
     char *folder = s ? NULL : strdup(path);
-    for (char *at = folder ? strchr(folder + 1, '/') : NULL; at; at = strchr(at + 1, '/')) /* what cannot be made is seen below */
+    /* what cannot be made is seen below */
+    for (char *at = folder ? strchr(folder + 1, '/') : NULL; at; at = strchr(at + 1, '/'))
         *at = 0, (void)mkdir(folder, 0777), *at = '/';
     free(folder);
     if (!s) s = hone_file_write(path, t.text, t.n);
@@ -53,7 +55,8 @@ hone_status hone_advice_open(const char *named, hone_advice *out) {
     hone_status s = hone_advice_read(path, &out->wisdom);
     const size_t n = strlen(path) + 1;
     if (s == HONE_IO && named) s = hone_fail_at(s, "wisdom: ");
-    else if (s && s != HONE_NO_MEMORY) snprintf(out->why, sizeof out->why, "%s", hone_fail_text()), s = HONE_OK;
+    else if (s && s != HONE_NO_MEMORY)
+        snprintf(out->why, sizeof out->why, "%s", hone_fail_text()), s = HONE_OK;
     if (!s && !(out->path = hone_alloc(n))) s = hone_fail(HONE_NO_MEMORY, "no memory for wisdom");
     if (!s) memcpy(out->path, path, n);
     else hone_advice_close(out);

@@ -9,10 +9,12 @@ typedef struct {
     char *path;          /* that was looked at; NULL: none */
     char why[256];       /* it is not used; or "" */
 } hone_advice;
-/* named: as in hone_options. Fails where a named file cannot be read, and without memory; damaged or foreign wisdom is no failure. */
+/* named: as in hone_options. Fails where a named file cannot be read, and without memory; damaged or foreign
+   wisdom is no failure. */
 hone_status hone_advice_open(const char *named, hone_advice *out) HONE_CHECKED;
 void hone_advice_close(hone_advice *);
-/* The file where this machine's wisdom is by default, into text that is empty; nothing where there is no home. */
+/* The file where this machine's wisdom is by default, into text that is empty; nothing where there is no
+   home. */
 void hone_advice_path(hone_text *);
 /* IO: it cannot be read; else as hone_wisdom_read. */
 hone_status hone_advice_read(const char *path, hone_wisdom **out) HONE_CHECKED;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cast: a tensor of another type, where every number fits. Unlike ONNX's Cast nothing wraps, is cut off or becomes infinite unsaid. */
+   cast: a tensor of another type, where every number fits. Unlike ONNX's Cast nothing wraps, is cut off or
+   becomes infinite unsaid. */
 #include <math.h>
 
 #include "base/value.h"
@@ -14,14 +15,18 @@ static bool kept(hone_dtype from, hone_scalar was, hone_dtype to, hone_scalar is
     const hone_ctype a = hone_dtypes[from].ctype, b = hone_dtypes[to].ctype;
     const double x = hone_scalar_f64(a, was), y = hone_scalar_f64(b, is);
     if (hone_dtypes[to].kind == HONE_KIND_FLOAT) return isnan(x) ? isnan(y) : isfinite(x) == isfinite(y);
-    if (x != y) return false; /* what a double cannot tell apart is told by the sign below, or is the same 64 bits */
-    return (a != HONE_U64 || b != HONE_I64 || is.i64 >= 0) && (a != HONE_I64 || b != HONE_U64 || was.i64 >= 0);
+    /* what a double cannot tell apart is told by the sign below, or is the same 64 bits */
+    if (x != y) return false;
+    return (a != HONE_U64 || b != HONE_I64 || is.i64 >= 0) &&
+           (a != HONE_I64 || b != HONE_U64 || was.i64 >= 0);
 }
 hone_status hone_value_cast(const hone_value *v, hone_dtype to, hone_value **out) {
     if (!v || !out || !hone_dtype_valid(to))
         return hone_fail(HONE_BAD_INPUT, "hone_value_cast: value and out must not be NULL, and the type one");
     if (v->tag != HONE_TAG_TENSOR || v->away || !is_number(v->dtype) || !is_number(to))
-        return hone_fail(HONE_BAD_INPUT, "only tensors of numbers, on the host, can be converted, to another type of numbers");
+        return hone_fail(
+            HONE_BAD_INPUT,
+            "only tensors of numbers, on the host, can be converted, to another type of numbers");
     hone_value *made = NULL;
     HONE_TRY(hone_value_tensor(to, v->dim, v->rank, &made));
     const size_t a = hone_dtypes[v->dtype].bytes, b = hone_dtypes[to].bytes;

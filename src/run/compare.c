@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   compare: how far one value is from another, as ONNX's own tests ask it: |got - want| <= atol + rtol * |want|, element by element. */
+   compare: how far one value is from another, as ONNX's own tests ask it: |got - want| <= atol + rtol *
+   |want|, element by element; and, of what two programs computed, over the largest magnitude. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,13 +31,16 @@ static void index_text(const hone_value *v, int64_t k, char *out, size_t room) {
     size_t n = 0;
     for (int i = v->rank - 1; i >= 0; i--) at[i] = k % v->dim[i], k /= v->dim[i];
     out[0] = 0;
-    for (int i = 0; i < v->rank && n < room; i++) n += (size_t)snprintf(out + n, room - n, i ? ",%lld" : "%lld", (long long)at[i]);
+    for (int i = 0; i < v->rank && n < room; i++)
+        n += (size_t)snprintf(out + n, room - n, i ? ",%lld" : "%lld", (long long)at[i]);
 }
 
-/* Distance of element k, and the size it is measured by. 64-bit integers are subtracted as integers: a double cannot hold them. */
+/* Distance of element k, and the size it is measured by. 64-bit integers are subtracted as integers: a double
+   cannot hold them. */
 static double distance(const hone_value *got, const hone_value *want, int64_t k, double *size) {
     const hone_dtype_row *row = &hone_dtypes[want->dtype];
-    const char *a = (const char *)got->data + (size_t)k * row->bytes, *b = (const char *)want->data + (size_t)k * row->bytes;
+    const char *a = (const char *)got->data + (size_t)k * row->bytes,
+               *b = (const char *)want->data + (size_t)k * row->bytes;
     if (row->kind == HONE_KIND_COMPLEX) {
         hone_dtype part = row->bytes == 8 ? HONE_DTYPE_F32 : HONE_DTYPE_F64;
         double g[2], w[2];
@@ -68,7 +72,8 @@ static void compare_numbers(scale *s, const hone_value *got, const hone_value *w
         if (isinf(d) || !(d <= s->atol + s->rtol * size)) {
             char at[128] = "";
             if (!s->out->why[0]) index_text(want, k, at, sizeof at);
-            wrong(s, "element [%s]: got %.9g, want %.9g", at, hone_value_number(got, k), hone_value_number(want, k));
+            wrong(s, "element [%s]: got %.9g, want %.9g", at, hone_value_number(got, k),
+                  hone_value_number(want, k));
         }
     }
 }
@@ -98,19 +103,21 @@ static bool is_integers(const hone_value *v) {
     return hone_dtypes[v->dtype].kind == HONE_KIND_INT || hone_dtypes[v->dtype].kind == HONE_KIND_UINT;
 }
 
-/* Maps have no order: the values of `got` in the order of `want`'s keys. NULL where that is not possible or not needed. */
+/* Maps have no order: the values of `got` in the order of `want`'s keys. NULL where that is not possible or
+   not needed. */
 static hone_value *in_order(const hone_value *got, const hone_value *want) {
     const hone_value *a = got->item[0], *b = want->item[0], *v = got->item[1];
     int64_t n = a->tag == HONE_TAG_TENSOR ? hone_value_count(a) : 0, moved = 0;
     hone_value *out = NULL;
     if (!n || b->tag != HONE_TAG_TENSOR || a->dtype != b->dtype || hone_value_count(b) != n ||
-        !(is_integers(a) || a->dtype == HONE_DTYPE_STRING) || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING ||
-        hone_value_count(v) != n || hone_value_copy(v, &out))
+        !(is_integers(a) || a->dtype == HONE_DTYPE_STRING) || v->tag != HONE_TAG_TENSOR ||
+        v->dtype == HONE_DTYPE_STRING || hone_value_count(v) != n || hone_value_copy(v, &out))
         return NULL;
     size_t bytes = hone_dtypes[v->dtype].bytes;
     for (int64_t k = 0; k < n; k++) {
         int64_t at = k;
-        for (int64_t t = 0; t < n && !same_key(a, at, b, k); t++) at = t; /* the same place is the likely one */
+        /* the same place is the likely one */
+        for (int64_t t = 0; t < n && !same_key(a, at, b, k); t++) at = t;
         if (!same_key(a, at, b, k)) {
             hone_value_drop(out);
             return NULL;
@@ -133,7 +140,8 @@ static void compare(scale *s, const hone_value *got, const hone_value *want) {
         }
     }
     bool tensors = got->tag == HONE_TAG_TENSOR && want->tag == HONE_TAG_TENSOR;
-    if (got->tag != want->tag || (tensors ? got->dtype != want->dtype || !same_dims(got, want) : got->n_item != want->n_item)) {
+    if (got->tag != want->tag ||
+        (tensors ? got->dtype != want->dtype || !same_dims(got, want) : got->n_item != want->n_item)) {
         hone_text a = {0}, b = {0};
         hone_value_describe(got, &a);
         hone_value_describe(want, &b);
@@ -154,11 +162,34 @@ static void compare(scale *s, const hone_value *got, const hone_value *want) {
     }
 }
 
-void hone_compare(const hone_value *got, const hone_value *want, double rtol, double atol, hone_difference *out) {
+void hone_compare(const hone_value *got, const hone_value *want, double rtol, double atol,
+                  hone_difference *out) {
     *out = (hone_difference){0};
     scale s = {.rtol = rtol, .atol = atol, .out = out};
-    if (got && want && (got->away || want->away)) wrong(&s, "%s lies on a device", got->away ? "it" : "what is wanted");
+    if (got && want && (got->away || want->away))
+        wrong(&s, "%s lies on a device", got->away ? "it" : "what is wanted");
     else if (got && want) compare(&s, got, want);
-    else if (got || want) wrong(&s, "got %s, want %s", got ? "a value" : "nothing", want ? "a value" : "nothing");
+    else if (got || want)
+        wrong(&s, "got %s, want %s", got ? "a value" : "nothing", want ? "a value" : "nothing");
+    out->ok = !out->wrong;
+}
+
+void hone_compare_answers(const hone_value *got, const hone_value *want, double tolerance,
+                          hone_difference *out) {
+    scale s = {.out = out};
+    int64_t n = hone_value_elements(want);
+    double largest = 0;
+    *out = (hone_difference){.elements = n};
+    if (hone_value_elements(got) != n) out->max_abs = INFINITY;
+    for (int64_t k = 0; k < n && hone_value_elements(got) == n; k++) {
+        double x = hone_value_number(got, k), y = hone_value_number(want, k), by = fabs(x - y);
+        if (x == y || (isnan(x) && isnan(y))) by = 0;
+        else if (!isfinite(by)) by = INFINITY; /* one of them is NaN or infinite, the other is not */
+        if (by > out->max_abs) out->max_abs = by;
+        if (isfinite(y) && fabs(y) > largest) largest = fabs(y);
+    }
+    out->max_rel = out->max_abs > 0 ? out->max_abs / largest : 0;
+    if (!(out->max_rel <= tolerance))
+        wrong(&s, "%.3g of the largest magnitude, and %.3g is allowed", out->max_rel, tolerance);
     out->ok = !out->wrong;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   conformance: one of ONNX's own test cases: a folder with model.onnx and test_data_set_*, each with input_K.pb and output_K.pb.
+   conformance: one of ONNX's own test cases: a folder with model.onnx and test_data_set_*, each with
+   input_K.pb and output_K.pb.
 
-   Runs in the caller's process and thread; who runs many of them puts a process and a time limit around each. */
+   Runs in the caller's process and thread; who runs many of them puts a process and a time limit around
+   each. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +17,8 @@
 #include "model/wire.h"
 
 /* Outputs drawn by another library's generator can be compared in shape and type only. */
-static const char *const drawn[] = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+static const char *const drawn[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                    "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
 static void say(hone_case *c, int passed, const char *format, ...) HONE_PRINTF(3, 4);
 static void say(hone_case *c, int passed, const char *format, ...) {
@@ -34,7 +37,8 @@ static bool is_drawn(const char *op) {
     return false;
 }
 
-/* ModelProto.graph (7) .node (1) .op_type (4): read from the file, as passes may leave no node of that name. True: some node draws at random. */
+/* ModelProto.graph (7) .node (1) .op_type (4): read from the file, as passes may leave no node of that name.
+   True: some node draws at random. */
 static bool name_op(const char *path, const char *folder, hone_case *c) {
     hone_file file;
     hone_field f, g, n;
@@ -49,7 +53,8 @@ static bool name_op(const char *path, const char *folder, hone_case *c) {
             hone_wire node = hone_wire_of(&g);
             while (hone_wire_next(&node, &n)) {
                 if (n.number != 4 || n.type != HONE_WIRE_BYTES) continue;
-                snprintf(c->op, sizeof c->op, "%.*s", n.bytes < sizeof c->op ? (int)n.bytes : (int)sizeof c->op - 1, (const char *)n.data);
+                snprintf(c->op, sizeof c->op, "%.*s",
+                         n.bytes < sizeof c->op ? (int)n.bytes : (int)sizeof c->op - 1, (const char *)n.data);
                 random |= is_drawn(c->op);
             }
         }
@@ -66,13 +71,16 @@ typedef struct {
     hone_case *result;
 } bench;
 
-/* Missing files are values left out: of inputs, NULL goes in; of outputs, nothing is compared. False: `result` says why. */
-static bool read_value(const bench *b, const char *set, const char *word, int k, hone_value_kind kind, hone_value **out) {
+/* Missing files are values left out: of inputs, NULL goes in; of outputs, nothing is compared. False:
+   `result` says why. */
+static bool read_value(const bench *b, const char *set, const char *word, int k, hone_value_kind kind,
+                       hone_value **out) {
     hone_text path = {0};
     hone_text_put(&path, "%s/%s_%d.pb", set, word, k);
     bool ok = !path.failed;
     if (!ok) say(b->result, 0, "no memory");
-    if (ok && access(path.text, F_OK) == 0 && hone_value_read(path.text, kind, HONE_DTYPE_NONE, NULL, 0, out)) {
+    if (ok && access(path.text, F_OK) == 0 &&
+        hone_value_read(path.text, kind, HONE_DTYPE_NONE, NULL, 0, out)) {
         say(b->result, 0, "%s", hone_error());
         ok = false;
     }
@@ -83,7 +91,8 @@ static bool read_value(const bench *b, const char *set, const char *word, int k,
 static bool run_set(const bench *b, const char *set) {
     int n_in = hone_model_inputs(b->model), n_out = hone_model_outputs(b->model), compared = 0;
     bool ok = true;
-    for (int k = 0; k < n_in && ok; k++) ok = read_value(b, set, "input", k, hone_model_input(b->model, k)->kind, &b->in[k]);
+    for (int k = 0; k < n_in && ok; k++)
+        ok = read_value(b, set, "input", k, hone_model_input(b->model, k)->kind, &b->in[k]);
     if (ok && hone_session_run(b->session, b->in, b->out)) {
         say(b->result, 0, "%s", hone_error());
         ok = false;
@@ -97,8 +106,8 @@ static bool run_set(const bench *b, const char *set) {
         compared++;
         hone_compare(b->out[k], want, b->rtol, b->atol, &d);
         if (!d.ok) {
-            say(b->result, 0, "output '%s' %s (%lld of %lld wrong, max abs %.3g, max rel %.3g)", port->name, d.why, (long long)d.wrong,
-                (long long)d.elements, d.max_abs, d.max_rel);
+            say(b->result, 0, "output '%s' %s (%lld of %lld wrong, max abs %.3g, max rel %.3g)", port->name,
+                d.why, (long long)d.wrong, (long long)d.elements, d.max_abs, d.max_rel);
             ok = false;
         }
         hone_value_drop(want);
@@ -131,7 +140,8 @@ static void run_sets(const bench *b, const char *folder) {
     if (ok) say(b->result, 1, "%s", "");
 }
 
-void hone_conformance_case(const char *folder, double rtol, double atol, const hone_options *options, hone_case *out) {
+void hone_conformance_case(const char *folder, double rtol, double atol, const hone_options *options,
+                           hone_case *out) {
     *out = (hone_case){0};
     hone_text path = {0};
     hone_text_put(&path, "%s/model.onnx", folder);
@@ -153,7 +163,8 @@ void hone_conformance_case(const char *folder, double rtol, double atol, const h
         if (b.in && b.out) run_sets(&b, folder);
         else say(out, 0, "no memory");
     }
-    if (random && out->passed == 1) say(out, -1, "draws at random: shapes and types are right, the numbers cannot be compared");
+    if (random && out->passed == 1)
+        say(out, -1, "draws at random: shapes and types are right, the numbers cannot be compared");
     hone_free(b.in);
     hone_free(b.out);
     hone_session_free(b.session);

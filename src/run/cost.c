@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cost: see cost.h. Weights are counted in units of the prior, so that all are about 1 and one number says how far they are held to it. */
+   cost: see cost.h. Weights are counted in units of the prior, so that all are about 1 and one number says
+   how far they are held to it. */
 #include "run/cost.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double HOLD = 0.01; /* a weight that is twice the prior costs as much as one measurement that is off by a tenth */
+/* a weight that is twice the prior costs as much as one measurement that is off by a tenth */
+static const double HOLD = 0.01;
 
 void hone_cost_begin(hone_cost *c, const double *prior) {
     memset(c, 0, sizeof *c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cost: how long a choice will take, as a weighted sum of its features (device/wisdom.h). The weights are fitted to what was measured, by least squares of
-   relative errors; where little was measured they stay near those that nobody measured. Used to say what to measure next, never to decide. */
+   cost: how long a choice will take, as a weighted sum of its features (device/wisdom.h). The weights are
+   fitted to what was measured, by least squares of relative errors; where little was measured they stay near
+   those that nobody measured. Used to say what to measure next, never to decide. */
 #ifndef HONE_RUN_COST_H
 #define HONE_RUN_COST_H
 #include "device/wisdom.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dlpack: the binary layout of DLPack's structs, versions 0 and 1, as its specification gives it. Private: hone.h only names them, so that
-   a user's own copy of DLPack's header fits. */
+   dlpack: the binary layout of DLPack's structs, versions 0 and 1, as its specification gives it. Private:
+   hone.h only names them, so that a user's own copy of DLPack's header fits. */
 #ifndef HONE_RUN_DLPACK_H
 #define HONE_RUN_DLPACK_H
 #include <stdint.h>
 
-enum { HONE_DL_CPU = 1, HONE_DL_CUDA_HOST = 3, HONE_DL_ROCM_HOST = 11 };                  /* devices whose memory the CPU reads */
+/* devices whose memory the CPU reads */
+enum { HONE_DL_CPU = 1, HONE_DL_CUDA_HOST = 3, HONE_DL_ROCM_HOST = 11 };
 enum { HONE_DL_READ_ONLY = 1, HONE_DL_PADDED = 4 /* types below 8 bits: a byte each */ }; /* flags */
 
 typedef struct {

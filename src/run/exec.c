@@ -38,7 +38,8 @@ struct hone_exec {
     hone_strings *strings;    /* made in this run */
     hone_vec(child) children; /* bodies that ran here, of branches bound in place too */
     hone_value *const *in;
-    uint64_t until; /* the clock at which this run must be over; 0: whenever. A body has its outermost run's */
+    /* the clock at which this run must be over; 0: whenever. A body has its outermost run's */
+    uint64_t until;
 };
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
@@ -49,7 +50,9 @@ hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o,
     e->c = c, e->options = *o, e->units = o->units ? o->units : &hone_units_cpu;
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
     e->in_space = hone_alloc((size_t)c->graph->in.n + 1);
-    hone_status s = e->input && e->in_space ? hone_spaces_create(c, e->units, o->copied ? o->copied : &e->copied, &e->spaces) : no_memory();
+    hone_status s = e->input && e->in_space
+                        ? hone_spaces_create(c, e->units, o->copied ? o->copied : &e->copied, &e->spaces)
+                        : no_memory();
     if (s) hone_exec_destroy(e);
     else *out = e;
     return s;
@@ -76,14 +79,16 @@ const hone_plan *hone_exec_last(const hone_exec *e) { return e->last; }
 const hone_copied *hone_exec_copied(const hone_exec *e) { return &e->copied; }
 int hone_exec_plans(const hone_exec *e) { return e->n_plans; }
 
-/* ---- host steps --------------------------------------------------------------------------------------------------------------------- */
+/* ---- host steps ---------------------------------------------------------------------------------------- */
 typedef struct {
     hone_host_call call;
     hone_exec *exec;
     const hone_host_step *step;
 } hosting;
-/* The executor of a body, kept from run to run: its plans are. On a device its outputs stay there, but for a Loop's condition. */
-static hone_status child_of(hone_exec *e, const hone_host_step *h, const hone_compiled *body, hone_exec **out) {
+/* The executor of a body, kept from run to run: its plans are. On a device its outputs stay there, but for a
+   Loop's condition. */
+static hone_status child_of(hone_exec *e, const hone_host_step *h, const hone_compiled *body,
+                            hone_exec **out) {
     for (int k = 0; k < e->children.n; k++)
         if (e->children.at[k].body == body) {
             *out = e->children.at[k].exec;
@@ -101,21 +106,24 @@ static hone_status child_of(hone_exec *e, const hone_host_step *h, const hone_co
     *out = c.exec;
     return HONE_OK;
 }
-static hone_status run_body(const hone_host_call *call, int b, hone_value *const *in, int n_in, hone_value **out, int n_out) {
+static hone_status run_body(const hone_host_call *call, int b, hone_value *const *in, int n_in,
+                            hone_value **out, int n_out) {
     const hosting *h = call->run;
     if (b < 0 || b >= call->node->n_body) return hone_fail(HONE_BUG, "no such body");
-    const hone_compiled *body =
-        h->step->compiled->body[h->step->number][b]; /* of the step's own graph: it may stand in a branch bound in place */
+    /* of the step's own graph: it may stand in a branch bound in place */
+    const hone_compiled *body = h->step->compiled->body[h->step->number][b];
     const hone_graph *g = body->graph;
     if (n_in != g->in.n || n_out != g->out.n)
-        return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n, g->out.n, n_in, n_out);
+        return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n,
+                         g->out.n, n_in, n_out);
     hone_exec *e = NULL;
     HONE_TRY(child_of(h->exec, h->step, body, &e));
     e->until = h->exec->until;
     hone_status s = HONE_OK;
     hone_value **seen = NULL; /* what lies on a device and decides shapes comes to the host */
     for (int k = 0; k < n_in && !s; k++) {
-        if (!in[k] || !in[k]->away || !body->content_input[k] || hone_value_count(in[k]) > MOST_CONTENTS) continue;
+        if (!in[k] || !in[k]->away || !body->content_input[k] || hone_value_count(in[k]) > MOST_CONTENTS)
+            continue;
         if (!seen && !(seen = hone_alloc(sizeof *seen * (size_t)n_in * 2))) return no_memory();
         s = hone_spaces_fetch(h->exec->spaces, in[k], seen + n_in + k);
     }
@@ -125,20 +133,24 @@ static hone_status run_body(const hone_host_call *call, int b, hone_value *const
     hone_free(seen);
     return s;
 }
-static hone_status make(const hone_host_call *call, const hone_value *like, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
+static hone_status make(const hone_host_call *call, const hone_value *like, hone_dtype t, const int64_t *dims,
+                        int rank, hone_value **out) {
     const hone_exec *e = ((const hosting *)call->run)->exec;
     const int unit = hone_spaces_unit(e->spaces, like);
-    return unit < 1 ? hone_value_tensor(t, dims, rank, out) : hone_away_tensor(e->units->unit + unit, t, dims, rank, out);
+    return unit < 1 ? hone_value_tensor(t, dims, rank, out)
+                    : hone_away_tensor(e->units->unit + unit, t, dims, rank, out);
 }
 static hone_status move(const hone_host_call *call, const hone_pieces_move *m) {
     return hone_spaces_move(((const hosting *)call->run)->exec->spaces, m);
 }
 /* An operand of a host step as a value: where its reader wants it. */
-static hone_status place_operand(hone_exec *e, const hone_host_step *h, int k, const hone_value *v, hone_value **out) {
+static hone_status place_operand(hone_exec *e, const hone_host_step *h, int k, const hone_value *v,
+                                 hone_value **out) {
     const hone_host_operand *o = h->in + k;
     const bool numbers = v->tag == HONE_TAG_TENSOR && v->dtype != HONE_DTYPE_STRING;
     if (!numbers || (v->away && o->goes) || (!v->away && !o->goes)) *out = hone_value_hold((hone_value *)v);
-    else return o->goes ? hone_spaces_bring(e->spaces, h->unit, v, out) : hone_spaces_fetch(e->spaces, v, out);
+    else
+        return o->goes ? hone_spaces_bring(e->spaces, h->unit, v, out) : hone_spaces_fetch(e->spaces, v, out);
     return HONE_OK;
 }
 /* Pieces of a host function's work, taken in turn by whoever is free. */
@@ -151,7 +163,8 @@ typedef struct {
 static void take_pieces(void *arg, int me, int members) {
     pieces *p = arg;
     (void)me, (void)members;
-    for (int64_t k; (k = atomic_fetch_add_explicit(&p->taken, 1, memory_order_relaxed)) < p->n;) p->piece(p->arg, k);
+    for (int64_t k; (k = atomic_fetch_add_explicit(&p->taken, 1, memory_order_relaxed)) < p->n;)
+        p->piece(p->arg, k);
 }
 static int threads_of(const hone_exec *e);
 static void spread(const hone_host_call *call, int64_t n, void (*piece)(void *arg, int64_t k), void *arg) {
@@ -165,7 +178,8 @@ static hone_status run_host(void *arg, const hone_step *step) {
     hone_value *stack[32], **all = stack;
     hone_dtype types_stack[32], *types = types_stack;
     int count = n->n_in + n->n_out;
-    if (count > 32 && (!(all = hone_alloc(sizeof *all * (size_t)count)) || !(types = hone_alloc(sizeof *types * (size_t)count)))) {
+    if (count > 32 && (!(all = hone_alloc(sizeof *all * (size_t)count)) ||
+                       !(types = hone_alloc(sizeof *types * (size_t)count)))) {
         if (all != stack) hone_free(all);
         return no_memory();
     }
@@ -176,12 +190,14 @@ static hone_status run_host(void *arg, const hone_step *step) {
     for (int k = 0; k < n->n_out; k++) {
         int o = n->program->n_in + (k < n->program->n_out ? k : n->program->n_out - 1);
         hone_of of = n->program->operand[o].of;
-        keeps |= of == HONE_OF_SEQ || of == HONE_OF_OPT || of == HONE_OF_MAP || of == HONE_OF_ANY || n->n_body;
+        keeps |=
+            of == HONE_OF_SEQ || of == HONE_OF_OPT || of == HONE_OF_MAP || of == HONE_OF_ANY || n->n_body;
     }
     for (int k = 0; k < n->n_in && !s; k++) {
         const hone_host_operand *o = h->in + k;
         if (o->kind == HONE_OPERAND_ABSENT) continue;
-        const hone_value *v = o->kind == HONE_OPERAND_SLOT    ? (o->slot < e->c->graph->in.n ? e->in[o->slot] : e->slot[o->slot])
+        const hone_value *v = o->kind == HONE_OPERAND_SLOT
+                                  ? (o->slot < e->c->graph->in.n ? e->in[o->slot] : e->slot[o->slot])
                               : o->kind == HONE_OPERAND_INPUT ? e->in[o->slot]
                               : o->kind == HONE_OPERAND_CONST ? o->constant
                                                               : NULL;
@@ -191,20 +207,22 @@ static hone_status run_host(void *arg, const hone_step *step) {
             continue;
         }
         if (!v && o->kind == HONE_OPERAND_TENSOR) {
-            s = hone_value_view(o->fact.dtype, o->fact.dim, o->fact.rank, hone_ref_at(h->ref[k], e->base), &view);
+            s = hone_value_view(o->fact.dtype, o->fact.dim, o->fact.rank, hone_ref_at(h->ref[k], e->base),
+                                &view);
             v = view;
         }
         if (s || !v) continue;
         const bool there = o->goes || v->away; /* it is, or will be, on a device */
-        if (!there && keeps && v->tag == HONE_TAG_TENSOR && !v->free_data && o->kind != HONE_OPERAND_CONST) s = hone_value_copy(v, &in[k]);
+        if (!there && keeps && v->tag == HONE_TAG_TENSOR && !v->free_data && o->kind != HONE_OPERAND_CONST)
+            s = hone_value_copy(v, &in[k]);
         else s = place_operand(e, h, k, v, &in[k]);
         hone_value_drop(view);
     }
     for (int k = 0; k < n->n_out && !s; k++) {
         types[k] = h->out[k].fact.dtype;
         if (h->out[k].kind == HONE_OPERAND_TENSOR)
-            s = hone_value_view(h->out[k].fact.dtype, h->out[k].fact.dim, h->out[k].fact.rank, hone_ref_at(h->ref[n->n_in + k], e->base),
-                                &out[k]);
+            s = hone_value_view(h->out[k].fact.dtype, h->out[k].fact.dim, h->out[k].fact.rank,
+                                hone_ref_at(h->ref[n->n_in + k], e->base), &out[k]);
     }
     if (!s && !e->strings && !(e->strings = hone_strings_create())) s = no_memory();
     if (!s) {
@@ -246,7 +264,7 @@ static hone_status run_host(void *arg, const hone_step *step) {
     return s;
 }
 
-/* ---- memory and plans ------------------------------------------------------------------------------------------------------------- */
+/* ---- memory and plans ---------------------------------------------------------------------------------- */
 static hone_status grow(void **at, size_t *have, size_t want) {
     if (*have >= want && *at) return HONE_OK;
     hone_free(*at);
@@ -255,7 +273,9 @@ static hone_status grow(void **at, size_t *have, size_t want) {
     *have = want;
     return HONE_OK;
 }
-static int threads_of(const hone_exec *e) { return e->options.threads > 0 ? e->options.threads : hone_cores(); }
+static int threads_of(const hone_exec *e) {
+    return e->options.threads > 0 ? e->options.threads : hone_cores();
+}
 static bool same_key(const hone_plan *p, const int64_t *key, int n) {
     const int64_t *k = (const int64_t *)(const void *)p->key;
     return k[0] == n && (!n || !memcmp(k + 1, key, sizeof *key * (size_t)n));
@@ -291,7 +311,9 @@ static hone_status keep(hone_exec *e, hone_plan **list, hone_plan *p, const int6
 }
 static bool add_key(hone_exec *e, const hone_value *v, bool numbers) {
     if (!v) return hone_push(&e->key, -7);
-    if (!hone_push(&e->key, (int64_t)v->tag * 64 + v->dtype) || !hone_push(&e->key, v->tag == HONE_TAG_TENSOR ? v->rank : -1)) return false;
+    if (!hone_push(&e->key, (int64_t)v->tag * 64 + v->dtype) ||
+        !hone_push(&e->key, v->tag == HONE_TAG_TENSOR ? v->rank : -1))
+        return false;
     for (int k = 0; v->tag == HONE_TAG_TENSOR && k < v->rank; k++)
         if (!hone_push(&e->key, v->dim[k])) return false;
     if (!numbers || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING) return true;
@@ -304,8 +326,10 @@ static bool add_key(hone_exec *e, const hone_value *v, bool numbers) {
     }
     return true;
 }
-/* What the next stretch wants to know, read off the last one. `views` are borrowed tensors over arena memory; the caller drops them. */
-static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *facts, hone_value **views, uint8_t *space) {
+/* What the next stretch wants to know, read off the last one. `views` are borrowed tensors over arena memory;
+   the caller drops them. */
+static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *facts, hone_value **views,
+                               uint8_t *space) {
     for (int k = 0; k < p->n_wanted; k++) {
         const hone_bound_var *v = p->var + p->wanted[k];
         if (v->at == HONE_AT_SLOT) {
@@ -321,12 +345,15 @@ static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *fact
         } else if (v->at == HONE_AT_COUNTED) {
             int64_t n;
             memcpy(&n, hone_ref_at(v->count, e->base), sizeof n);
-            if (n < 0 || n > v->most) return hone_fail(HONE_BUG, "a device counted %lld of at most %lld", (long long)n, (long long)v->most);
+            if (n < 0 || n > v->most)
+                return hone_fail(HONE_BUG, "a device counted %lld of at most %lld", (long long)n,
+                                 (long long)v->most);
             facts[k] = v->fact, facts[k].dim[v->counted] = n, facts[k].value = NULL, facts[k].contents = NULL;
             if (!hone_push(&e->key, n)) return no_memory();
             continue;
         } else {
-            HONE_TRY(hone_value_view(v->fact.dtype, v->fact.dim, v->fact.rank, hone_ref_at(v->ref, e->base), &views[k]));
+            HONE_TRY(hone_value_view(v->fact.dtype, v->fact.dim, v->fact.rank, hone_ref_at(v->ref, e->base),
+                                     &views[k]));
             /* strided: only dense numbers are read */
             facts[k] = hone_fact_of_value(views[k]);
         }
@@ -362,15 +389,18 @@ static hone_status guard_blocks(hone_exec *e, const hone_plan *p) {
     return HONE_OK;
 }
 static bool same_memory(const hone_value *a, const hone_value *b) {
-    return b->bytes && (a->away && b->away ? a->away->handle == b->away->handle && hone_away_is(a, &b->away->unit)
-                                           : !a->away && !b->away && a->data == b->data);
+    return b->bytes &&
+           (a->away && b->away ? a->away->handle == b->away->handle && hone_away_is(a, &b->away->unit)
+                               : !a->away && !b->away && a->data == b->data);
 }
 static hone_status run_segments(hone_exec *e, hone_plan *p) {
     for (int k = 0; k < p->n_segment; k++) {
         const struct hone_planned_segment *g = p->segment + k;
         if (k && e->until && hone_clock_ns() >= e->until)
-            return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)e->options.limit_ms);
-        for (int q = g->from; g->unit == HONE_UNIT_COPY && q < g->to; q++) HONE_TRY(hone_spaces_copy(e->spaces, p->step + q, e->base));
+            return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms",
+                             (long long)e->options.limit_ms);
+        for (int q = g->from; g->unit == HONE_UNIT_COPY && q < g->to; q++)
+            HONE_TRY(hone_spaces_copy(e->spaces, p->step + q, e->base));
         if (g->unit == HONE_UNIT_COPY) continue;
         const hone_segment all = {.step = p->step + g->from,
                                   .n = g->to - g->from,
@@ -395,7 +425,8 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     HONE_TRY(grow_bases(e, p));
     if (e->units->n > 1) HONE_TRY(hone_spaces_prepare(e->spaces, p, HONE_BASE_FIRST + g->in.n + g->out.n));
     if (p->n_slot > e->n_slot) {
-        hone_value **slot = hone_realloc(e->slot, sizeof *slot * (size_t)e->n_slot, sizeof *slot * (size_t)p->n_slot);
+        hone_value **slot =
+            hone_realloc(e->slot, sizeof *slot * (size_t)e->n_slot, sizeof *slot * (size_t)p->n_slot);
         if (!slot) return no_memory();
         memset(slot + e->n_slot, 0, sizeof *slot * (size_t)(p->n_slot - e->n_slot));
         e->slot = slot, e->n_slot = p->n_slot;
@@ -405,9 +436,11 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     if (p->guard_slot >= 0) HONE_TRY(guard_blocks(e, p));
     if (p->arena_slot >= 0) e->base[first_slot + p->arena_slot] = e->arena[p->depth].at;
     if (p->own_slot >= 0) e->base[first_slot + p->own_slot] = p->own;
-    for (int k = g->in.n; e->units->n > 1 && k < e->n_slot; k++) { /* tensors that control flow left on devices */
+    /* tensors that control flow left on devices */
+    for (int k = g->in.n; e->units->n > 1 && k < e->n_slot; k++) {
         const int unit = e->slot[k] ? hone_spaces_unit(e->spaces, e->slot[k]) : 0;
-        if (unit > 0 && e->slot[k]->away) hone_spaces_set(e->spaces, unit, first_slot + k, e->slot[k]->away->handle);
+        if (unit > 0 && e->slot[k]->away)
+            hone_spaces_set(e->spaces, unit, first_slot + k, e->slot[k]->away->handle);
     }
     for (int k = 0; k < g->in.n; k++) {
         e->base[HONE_BASE_FIRST + k] = e->in[k] ? e->in[k]->data : NULL;
@@ -417,16 +450,20 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     for (int k = 0; k < g->out.n; k++) {
         if (p->out[k].how != HONE_OUT_WRITTEN) continue;
         const hone_fact *f = &p->out[k].fact;
-        bool fits = out[k] && out[k]->tag == HONE_TAG_TENSOR && out[k]->dtype == f->dtype && out[k]->rank == f->rank;
+        bool fits =
+            out[k] && out[k]->tag == HONE_TAG_TENSOR && out[k]->dtype == f->dtype && out[k]->rank == f->rank;
         for (int d = 0; fits && d < f->rank; d++) fits = out[k]->dim[d] == f->dim[d];
-        const hone_unit *there = p->port && p->port[g->in.n + k] ? e->units->unit + p->port[g->in.n + k] : NULL;
+        const hone_unit *there =
+            p->port && p->port[g->in.n + k] ? e->units->unit + p->port[g->in.n + k] : NULL;
         fits = fits && hone_away_is(out[k], there);
         for (int q = 0; fits && q < g->in.n; q++)
             if (e->in[q] && same_memory(e->in[q], out[k]))
-                return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is also an input", g->var.at[g->out.at[k]].name);
+                return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is also an input",
+                                 g->var.at[g->out.at[k]].name);
         for (int q = 0; fits && q < k; q++)
             if (out[q] && same_memory(out[q], out[k]))
-                return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is given for another one too",
+                return hone_fail(HONE_BAD_INPUT,
+                                 "the tensor given for output '%s' is given for another one too",
                                  g->var.at[g->out.at[k]].name);
         if (!fits) { /* nothing was given, or of another shape: a new one */
             hone_value_drop(out[k]), out[k] = NULL;
@@ -434,7 +471,9 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
                            : hone_value_tensor(f->dtype, f->dim, f->rank, &out[k]));
         }
         e->base[HONE_BASE_FIRST + g->in.n + k] = out[k]->data;
-        if (there) hone_spaces_set(e->spaces, p->port[g->in.n + k], HONE_BASE_FIRST + g->in.n + k, out[k]->away->handle);
+        if (there)
+            hone_spaces_set(e->spaces, p->port[g->in.n + k], HONE_BASE_FIRST + g->in.n + k,
+                            out[k]->away->handle);
     }
     hone_status s = run_segments(e, p);
     if (e->units->n > 1) { /* also where something failed: all that is under way comes to its end */
@@ -451,7 +490,8 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
         if (!v) return hone_fail(HONE_BUG, "output %d was not made", k);
         hone_value_drop(out[k]);
         out[k] = NULL;
-        if (v->away && !(e->options.stay && k >= e->options.read)) HONE_TRY(hone_spaces_fetch(e->spaces, v, &out[k]));
+        if (v->away && !(e->options.stay && k >= e->options.read))
+            HONE_TRY(hone_spaces_fetch(e->spaces, v, &out[k]));
         else if (v->free_data || v->tag != HONE_TAG_TENSOR) out[k] = hone_value_hold(v);
         else HONE_TRY(hone_value_copy(v, &out[k]));
     }
@@ -467,20 +507,27 @@ static hone_status own_strings(hone_value **v) { /* a string tensor leaves: it t
 }
 static hone_status check_input(const hone_graph *g, int k, const hone_value *v) {
     const hone_var *w = g->var.at + g->in.at[k];
-    if (!v) return g->outer || w->tag == HONE_TAG_OPTIONAL ? HONE_OK : hone_fail(HONE_BAD_INPUT, "input '%s' is missing", w->name);
+    if (!v)
+        return g->outer || w->tag == HONE_TAG_OPTIONAL
+                   ? HONE_OK
+                   : hone_fail(HONE_BAD_INPUT, "input '%s' is missing", w->name);
     if (w->tag != v->tag && w->dtype)
-        return g->outer ? HONE_OK
-                        : hone_fail(HONE_BAD_INPUT, "input '%s' is of another kind (tensor, sequence, optional) than the model's", w->name);
+        return g->outer
+                   ? HONE_OK
+                   : hone_fail(HONE_BAD_INPUT,
+                               "input '%s' is of another kind (tensor, sequence, optional) than the model's",
+                               w->name);
     if (v->tag != HONE_TAG_TENSOR || g->outer) return HONE_OK;
     if (w->dtype && v->dtype != w->dtype)
-        return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, the model wants %s", w->name, hone_dtypes[v->dtype].name,
-                         hone_dtypes[w->dtype].name);
+        return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, the model wants %s", w->name,
+                         hone_dtypes[v->dtype].name, hone_dtypes[w->dtype].name);
     if (w->rank >= 0 && v->rank != w->rank)
-        return hone_fail(HONE_BAD_INPUT, "input '%s' has %d dims, the model wants %d", w->name, v->rank, w->rank);
+        return hone_fail(HONE_BAD_INPUT, "input '%s' has %d dims, the model wants %d", w->name, v->rank,
+                         w->rank);
     for (int d = 0; d < w->rank; d++)
         if (hone_dim_is_number(w->dim[d]) && w->dim[d] != v->dim[d])
-            return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, the model wants %lld", w->name, d, (long long)v->dim[d],
-                             (long long)w->dim[d]);
+            return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, the model wants %lld", w->name, d,
+                             (long long)v->dim[d], (long long)w->dim[d]);
     return HONE_OK;
 }
 /* One symbol, one value. Checked once a plan: its key holds all dims. */
@@ -492,10 +539,12 @@ static hone_status check_symbols(const hone_exec *e) {
             if (e->input[k].rank < 0 || e->input[q].rank < 0) continue;
             for (int d = 0; d < v->rank; d++)
                 for (int f = 0; f < w->rank; f++)
-                    if (hone_dim_is_symbolic(v->dim[d]) && v->dim[d] == w->dim[f] && e->input[k].dim[d] != e->input[q].dim[f]) {
+                    if (hone_dim_is_symbolic(v->dim[d]) && v->dim[d] == w->dim[f] &&
+                        e->input[k].dim[d] != e->input[q].dim[f]) {
                         const char *name = hone_dim_symbol_name(g->dims, (int)(v->dim[d] - HONE_DIM_BAND));
-                        return hone_fail(HONE_BAD_INPUT, "'%s' is %lld in input '%s' and %lld in input '%s'", name,
-                                         (long long)e->input[q].dim[f], w->name, (long long)e->input[k].dim[d], v->name);
+                        return hone_fail(HONE_BAD_INPUT, "'%s' is %lld in input '%s' and %lld in input '%s'",
+                                         name, (long long)e->input[q].dim[f], w->name,
+                                         (long long)e->input[k].dim[d], v->name);
                     }
         }
     return HONE_OK;
@@ -508,7 +557,8 @@ static hone_status find_space(hone_exec *e, int k, const hone_value *v) {
         if (hone_away_is(v, e->units->unit + u)) e->in_space[k] = (uint8_t)u;
     if (e->in_space[k]) return HONE_OK;
     return hone_fail(HONE_BAD_INPUT, "input '%s' lies on %s:%d, which is no device of this session",
-                     e->c->graph->var.at[e->c->graph->in.at[k]].name, v->away->unit.row->name, v->away->unit.number);
+                     e->c->graph->var.at[e->c->graph->in.at[k]].name, v->away->unit.row->name,
+                     v->away->unit.number);
 }
 hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out) {
     const hone_graph *g = e->c->graph;
@@ -517,10 +567,13 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
         HONE_TRY(check_input(g, k, in[k]));
         HONE_TRY(find_space(e, k, in[k]));
         e->input[k] = in[k] ? hone_fact_of_value(in[k]) : hone_fact_unknown;
-        bool contents = e->c->content_input[k] && in[k] && in[k]->tag == HONE_TAG_TENSOR && hone_value_count(in[k]) <= MOST_CONTENTS;
+        bool contents = e->c->content_input[k] && in[k] && in[k]->tag == HONE_TAG_TENSOR &&
+                        hone_value_count(in[k]) <= MOST_CONTENTS;
         if (in[k] && in[k]->away && contents)
-            return hone_fail(HONE_NOT_SUPPORTED, "input '%s' lies on a device, and its numbers decide shapes: bring it to the host first",
-                             g->var.at[g->in.at[k]].name);
+            return hone_fail(
+                HONE_NOT_SUPPORTED,
+                "input '%s' lies on a device, and its numbers decide shapes: bring it to the host first",
+                g->var.at[g->in.at[k]].name);
         if (!contents) e->input[k].value = NULL;
         if (e->in_space[k] && !hone_push(&e->key, -100 - e->in_space[k])) return no_memory();
         if (!add_key(e, in[k], contents)) return no_memory();
@@ -528,15 +581,17 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     hone_value *const *before = e->in;
     uint64_t until = e->until;
     e->in = in;
-    if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
-    const hone_how how = {.interpret = e->options.interpret,
-                          .threads = threads_of(e),
-                          .wisdom = e->options.wisdom,
-                          .precision = e->options.precision,
-                          .units = e->units,
-                          .in_space = e->in_space,
-                          .stay = e->options.stay,
-                          .read = e->options.read};
+    if (!until && e->options.limit_ms > 0)
+        e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
+    const hone_bind_options how = {.interpret = e->options.interpret,
+                                   .threads = threads_of(e),
+                                   .wisdom = e->options.wisdom,
+                                   .precision = e->options.precision,
+                                   .keep_f32 = e->options.keep_f32,
+                                   .units = e->units,
+                                   .in_space = e->in_space,
+                                   .stay = e->options.stay,
+                                   .read = e->options.read};
     e->copied = (hone_copied){0};
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
@@ -558,7 +613,7 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
         s = read_wanted(e, p, facts, views, space);
         hone_plan *next = s ? NULL : find(&p->next_cut, e->key.at, e->key.n);
         if (!s && !next) {
-            hone_how then = how;
+            hone_bind_options then = how;
             then.wanted_space = space;
             s = hone_bind(e->c, e->input, p, facts, then, &next);
             if (!s) s = keep(e, &p->next_cut, next, e->key.at, e->key.n, 8);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   forms: see forms.h. Two sets of devices are one form where the words that compile looks at are equal: names of the rows, what they wish, and which nodes go where. */
+   forms: see forms.h. Two sets of devices are one form where the words that compile looks at are equal: names
+   of the rows, what they wish, and which nodes go where. */
 #include "run/forms.h"
 
 #include <string.h>
@@ -26,13 +27,15 @@ static void put_key(const hone_units *u, hone_dtype precision, hone_text *key) {
     for (int k = 0; k < u->n; k++) {
         hone_target t = {0};
         if (u->unit[k].row->target) u->unit[k].row->target(u->unit[k].row, u->unit[k].number, &t);
-        hone_text_put(key, "%s %llx\n", u->unit[k].row->name, (unsigned long long)t.channels_last);
-        wishes |= t.channels_last != 0;
+        hone_text_put(key, "%s %llx %llx\n", u->unit[k].row->name, (unsigned long long)t.channels_last,
+                      (unsigned long long)t.abreast);
+        wishes |= (t.channels_last | t.abreast) != 0;
     }
     hone_text_put(key, "%d %d\n", wishes ? (int)precision : 0, u->rest);
     for (int k = 0; k < u->n_rule; k++) hone_text_put(key, "%d %s\n", u->rule[k].unit, u->rule[k].nodes);
 }
-static hone_status make(const hone_compiled *cpu, const hone_units *u, hone_dtype precision, const char *key, hone_form **out) {
+static hone_status make(const hone_compiled *cpu, const hone_units *u, hone_dtype precision, const char *key,
+                        hone_form **out) {
     hone_form *f = hone_alloc(sizeof *f);
     const size_t n = strlen(key) + 1;
     if (!f || !(f->key = hone_alloc(n))) {
@@ -45,7 +48,8 @@ static hone_status make(const hone_compiled *cpu, const hone_units *u, hone_dtyp
     else *out = f;
     return s;
 }
-hone_status hone_forms_get(hone_forms *f, const hone_compiled *cpu, const hone_units *u, hone_dtype precision, const hone_compiled **out) {
+hone_status hone_forms_get(hone_forms *f, const hone_compiled *cpu, const hone_units *u, hone_dtype precision,
+                           const hone_compiled **out) {
     if (!u) {
         *out = cpu;
         return HONE_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   machine: what there is to run on, as JSON: the CPU with its levels, caches and memory, what its device says of itself (which kernel of each family is chosen here), and, on
+   machine: what there is to run on, as JSON: the CPU with its levels, caches and memory, what its device says
+   of itself (which kernel of each family is chosen here), and, on
    request, two measured figures. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "hone/tools.h"
 #include "run/model.h"
 #include "run/peak.h"
+#include "run/units.h"
 
 static const struct {
     uint32_t bit;
@@ -72,16 +74,18 @@ static long long meminfo(const char *key) {
     long long kb = 0;
     FILE *f = fopen("/proc/meminfo", "re");
     while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ':') kb = strtoll(line + strlen(key) + 1, NULL, 10);
+        if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ':')
+            kb = strtoll(line + strlen(key) + 1, NULL, 10);
     if (f) fclose(f);
     return kb * 1024;
 }
 static void put_peak(const char *key, const hone_peak *p, hone_text *t) {
-    hone_text_put(t, "\"%s\": {\"threads\": %d, \"copy_bytes_per_s\": %.0f, \"f32_flops_per_s\": %.0f}", key, p->threads,
-                  p->copy_bytes_per_s, p->f32_flops_per_s);
+    hone_text_put(t, "\"%s\": {\"threads\": %d, \"copy_bytes_per_s\": %.0f, \"f32_flops_per_s\": %.0f}", key,
+                  p->threads, p->copy_bytes_per_s, p->f32_flops_per_s);
 }
 hone_status hone_machine_speed(int threads, hone_speed *out) {
-    if (!out || threads < 0) return hone_fail(HONE_BAD_INPUT, "hone_machine_speed: threads must not be negative, out not NULL");
+    if (!out || threads < 0)
+        return hone_fail(HONE_BAD_INPUT, "hone_machine_speed: threads must not be negative, out not NULL");
     hone_peak p = hone_peak_measure(threads);
     *out = (hone_speed){p.threads, p.copy_bytes_per_s, p.f32_flops_per_s};
     return HONE_OK;
@@ -101,18 +105,21 @@ hone_status hone_machine_report(int measure, char **out) {
 #else
     hone_text_put(&t, ", \"architecture\": \"other\"");
 #endif
-    hone_text_put(&t, ", \"cores\": %d, \"cores_online\": %ld, \"forced\": ", hone_cores(), sysconf(_SC_NPROCESSORS_ONLN));
+    hone_text_put(&t, ", \"cores\": %d, \"cores_online\": %ld, \"forced\": ", hone_cores(),
+                  sysconf(_SC_NPROCESSORS_ONLN));
     hone_text_json(&t, forced ? forced : "");
     hone_text_put(&t, ", \"levels\": [");
     bool any = false;
     for (size_t k = 0; k < sizeof features / sizeof *features; k++) {
         if (!(have & features[k].bit)) continue;
-        hone_text_put(&t, "%s{\"name\": \"%s\", \"what\": \"%s\"}", any ? ", " : "", features[k].name, features[k].what);
+        hone_text_put(&t, "%s{\"name\": \"%s\", \"what\": \"%s\"}", any ? ", " : "", features[k].name,
+                      features[k].what);
         any = true;
     }
     hone_text_put(&t, "]");
     put_caches(&t);
-    hone_text_put(&t, "}, \"memory\": {\"bytes\": %lld, \"available_bytes\": %lld}", meminfo("MemTotal"), meminfo("MemAvailable"));
+    hone_text_put(&t, "}, \"memory\": {\"bytes\": %lld, \"available_bytes\": %lld}", meminfo("MemTotal"),
+                  meminfo("MemAvailable"));
     hone_devices(0)->describe(&t);
     if (measure) {
         hone_peak one = hone_peak_measure(1);
@@ -128,6 +135,17 @@ hone_status hone_machine_report(int measure, char **out) {
     hone_text_put(&t, "}");
     return hone_text_give(&t, out);
 }
+hone_status hone_device_speed(const char *device, hone_dtype precision, hone_speed *out) {
+    hone_unit u;
+    double flops = 0, bytes = 0;
+    if (!device || !out)
+        return hone_fail(HONE_BAD_INPUT, "hone_device_speed: device and out must not be NULL");
+    *out = (hone_speed){0};
+    HONE_TRY(hone_unit_find(device, &u));
+    if (u.row->speed) HONE_TRY(u.row->speed(u.row, u.number, precision, &flops, &bytes));
+    *out = (hone_speed){.copy_bytes_per_s = bytes / 2, .f32_flops_per_s = flops};
+    return HONE_OK;
+}
 /* All but the CPU, each with what it is or what it would want. */
 hone_status hone_device_report(int measure, char **out) {
     if (!out) return hone_fail(HONE_BAD_INPUT, "hone_device_report: out must not be NULL");
@@ -138,7 +156,8 @@ hone_status hone_device_report(int measure, char **out) {
         const hone_device *d = hone_devices(k);
         const int n = d->count ? d->count(d) : 1;
         for (int number = 0; number < (n ? n : 1); number++, comma = ", ") {
-            hone_text_put(t, "%s{\"device\": \"%s\", \"number\": %d, \"found\": %s", comma, d->name, number, n ? "true" : "false");
+            hone_text_put(t, "%s{\"device\": \"%s\", \"number\": %d, \"found\": %s", comma, d->name, number,
+                          n ? "true" : "false");
             if (n && d->about) d->about(d, number, measure != 0, t);
             if (!n && d->missing) hone_text_put(t, ", \"missing\": \"%s\"", d->missing);
             hone_text_put(t, "}");

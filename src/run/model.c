@@ -13,7 +13,7 @@
 
 const char *hone_version(void) { return "0.1.0"; }
 
-/* ---- models ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- models -------------------------------------------------------------------------------------------- */
 static hone_status describe(hone_model *m, hone_port *p, hone_vid id) {
     const hone_graph *g = m->compiled->graph;
     const hone_var *v = g->var.at + id;
@@ -38,11 +38,13 @@ static hone_status describe(hone_model *m, hone_port *p, hone_vid id) {
     hone_text_free(&t);
     return p->shape ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a model");
 }
-/* Passes look at weights; what they looked at in the mapped file need not stay in memory until kernels want it. */
+/* Passes look at weights; what they looked at in the mapped file need not stay in memory until kernels want
+   it. */
 static void forget_weights(const hone_graph *g) {
     for (int k = 0; k < g->var.n; k++) {
         const hone_value *v = g->var.at[k].value;
-        if (v && v->tag == HONE_TAG_TENSOR && !v->free_data && v->bytes > 1 << 16) hone_file_forget(v->data, v->bytes);
+        if (v && v->tag == HONE_TAG_TENSOR && !v->free_data && v->bytes > 1 << 16)
+            hone_file_forget(v->data, v->bytes);
     }
 }
 static hone_status wrap(hone_graph *g, hone_model **out) {
@@ -69,21 +71,26 @@ static hone_status wrap(hone_graph *g, hone_model **out) {
     *out = m;
     return HONE_OK;
 }
-hone_status hone_model_load(const char *path, hone_model **out) { return hone_model_load_open(path, NULL, 0, out); }
+hone_status hone_model_load(const char *path, hone_model **out) {
+    return hone_model_load_open(path, NULL, 0, out);
+}
 hone_status hone_model_load_open(const char *path, const char *const *names, int n, hone_model **out) {
     const hone_library *lib;
     hone_graph *g;
-    if (!path || !out || (n && !names)) return hone_fail(HONE_BAD_INPUT, "hone_model_load: path, names and out must not be NULL");
+    if (!path || !out || (n && !names))
+        return hone_fail(HONE_BAD_INPUT, "hone_model_load: path, names and out must not be NULL");
     HONE_TRY(hone_cpu_check());
     HONE_TRY(hone_library_builtin(&lib));
-    bool zoo = !strncmp(path, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX)); /* not a file: a network that we make */
+    /* not a file: a network that we make */
+    bool zoo = !strncmp(path, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX));
     HONE_TRY(zoo ? hone_zoo_graph(path, lib, &g) : hone_onnx_load_open(path, names, n, lib, &g));
     return wrap(g, out);
 }
 hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out) {
     const hone_library *lib;
     hone_graph *g;
-    if ((!data && bytes) || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_load_memory: data and out must not be NULL");
+    if ((!data && bytes) || !out)
+        return hone_fail(HONE_BAD_INPUT, "hone_model_load_memory: data and out must not be NULL");
     HONE_TRY(hone_cpu_check());
     HONE_TRY(hone_library_builtin(&lib));
     HONE_TRY(hone_onnx_load_memory(data, bytes, NULL, lib, &g));
@@ -97,21 +104,24 @@ void hone_model_free(hone_model *m) {
 }
 int hone_model_inputs(const hone_model *m) { return !m ? 0 : m->compiled->graph->in.n; }
 int hone_model_outputs(const hone_model *m) { return !m ? 0 : m->compiled->graph->out.n; }
-const hone_port *hone_model_input(const hone_model *m, int k) { return m && k >= 0 && k < m->compiled->graph->in.n ? m->in + k : NULL; }
-const hone_port *hone_model_output(const hone_model *m, int k) { return m && k >= 0 && k < m->compiled->graph->out.n ? m->out + k : NULL; }
+const hone_port *hone_model_input(const hone_model *m, int k) {
+    return m && k >= 0 && k < m->compiled->graph->in.n ? m->in + k : NULL;
+}
+const hone_port *hone_model_output(const hone_model *m, int k) {
+    return m && k >= 0 && k < m->compiled->graph->out.n ? m->out + k : NULL;
+}
 
-/* ---- sessions ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- sessions ------------------------------------------------------------------------------------------ */
 void hone_options_default(hone_options *o) { *o = (hone_options){0}; }
 enum { THREADS_MOST = 1024 }; /* more are a mistake, whatever the machine */
 hone_status hone_session_create(const hone_model *m, const hone_options *o, hone_session **out) {
     if (!m || !out) return hone_fail(HONE_BAD_INPUT, "hone_session_create: model and out must not be NULL");
-    if (o && o->precision != HONE_DTYPE_NONE && o->precision != HONE_DTYPE_F32 && o->precision != HONE_DTYPE_BF16 &&
-        o->precision != HONE_DTYPE_F16)
-        return hone_fail(HONE_NOT_SUPPORTED, "precision %s: a session computes in f32, bf16 or f16", hone_dtype_name(o->precision));
     if (o && (o->threads < 0 || o->threads > THREADS_MOST))
-        return hone_fail(HONE_BAD_INPUT, "options: threads is %d; it must be from 0, all cores, to %d", o->threads, THREADS_MOST);
-    if (o && (o->plans < 0 || o->limit_ms < 0 || o->profile < 0 || o->profile > 2))
-        return hone_fail(HONE_BAD_INPUT, "options: plans and limit_ms must not be negative, and profile is 0, 1 or 2");
+        return hone_fail(HONE_BAD_INPUT, "options: threads is %d; it must be from 0, all cores, to %d",
+                         o->threads, THREADS_MOST);
+    if (o && (o->plans < 0 || o->limit_ms < 0 || o->profile < 0 || o->profile > 3))
+        return hone_fail(HONE_BAD_INPUT,
+                         "options: plans and limit_ms must not be negative, and profile is from 0 to 3");
     HONE_TRY(hone_cpu_check());
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
@@ -120,20 +130,20 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
         e = (hone_exec_options){.threads = o->threads,
                                 .plans = o->plans,
                                 .interpret = o->interpret != 0,
-                                .profile = o->profile == 2 ? 2 : o->profile != 0,
+                                .profile = o->profile == 3 ? HONE_PROFILE_REPLAYED : o->profile,
                                 .limit_ms = o->limit_ms,
                                 .stay = o->stay != 0,
                                 .precision = o->precision};
+    if (o && o->keep_f32 && !(s->keep_f32 = strdup(o->keep_f32))) {
+        hone_free(s);
+        return hone_fail(HONE_NO_MEMORY, "no memory for a session");
+    }
+    e.keep_f32 = s->keep_f32;
     s->model = (hone_model *)m; /* to hold it: the count is all that changes */
     atomic_flag_clear(&s->busy);
     hone_status st = e.interpret ? HONE_OK : hone_advice_open(o ? o->wisdom : NULL, &s->advice);
     if (!st && o) st = hone_units_make(o->device, o->place, &s->units);
-    for (int k = 0; !st && s->units && o && (o->precision == HONE_DTYPE_BF16 || o->precision == HONE_DTYPE_F16) && k < s->units->n; k++) {
-        const hone_device *row = s->units->unit[k].row;
-        if (row->alloc && !row->halves) /* never silently something else */
-            st = hone_fail(HONE_NOT_SUPPORTED, "precision %s: %s computes in the types that the model has", hone_dtype_name(o->precision),
-                           row->name);
-    }
+    if (!st && o) st = hone_units_precision(s->units, o->precision);
     e.wisdom = s->advice.wisdom, e.units = s->units;
     if (!st) st = hone_forms_get(&s->model->forms, m->compiled, s->units, e.precision, &s->compiled);
     if (!st) st = hone_exec_create(s->compiled, &e, &s->exec);
@@ -141,6 +151,7 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
         hone_forms_drop(&s->model->forms, s->compiled);
         hone_advice_close(&s->advice);
         hone_units_free(s->units);
+        free(s->keep_f32);
         hone_free(s);
         return st;
     }
@@ -155,15 +166,18 @@ void hone_session_free(hone_session *s) {
     hone_advice_close(&s->advice);
     hone_units_free(s->units);
     hone_model_free(s->model);
+    free(s->keep_f32);
     hone_free(s);
 }
 hone_status hone_session_run(hone_session *s, hone_value *const *in, hone_value **out) {
     if (!s) return hone_fail(HONE_BAD_INPUT, "hone_session_run: the session must not be NULL");
     const hone_graph *g = s->model->compiled->graph;
     hone_value *room[16] = {0}, **made = room;
-    if ((!in && g->in.n) || (!out && g->out.n)) return hone_fail(HONE_BAD_INPUT, "hone_session_run: in and out must not be NULL");
+    if ((!in && g->in.n) || (!out && g->out.n))
+        return hone_fail(HONE_BAD_INPUT, "hone_session_run: in and out must not be NULL");
     if (atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire))
-        return hone_fail(HONE_BAD_INPUT, "this session is running already: a thread needs a session of its own");
+        return hone_fail(HONE_BAD_INPUT,
+                         "this session is running already: a thread needs a session of its own");
     if (g->out.n > 16 && !(made = hone_alloc(sizeof *made * (size_t)g->out.n))) {
         atomic_flag_clear_explicit(&s->busy, memory_order_release);
         return hone_fail(HONE_NO_MEMORY, "no memory for a run");
@@ -183,13 +197,13 @@ hone_status hone_session_run(hone_session *s, hone_value *const *in, hone_value 
     return st;
 }
 
-/* ---- ops ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ops ----------------------------------------------------------------------------------------------- */
 hone_status hone_ops_add(const char *source, const char *text, size_t bytes) {
     if (!source || !text) return hone_fail(HONE_BAD_INPUT, "hone_ops_add: source and text must not be NULL");
     return hone_library_extend(source, text, bytes);
 }
 
-/* ---- text that crosses the interface -------------------------------------------------------------------------------------------------- */
+/* ---- text that crosses the interface ------------------------------------------------------------------- */
 hone_status hone_text_give(hone_text *t, char **out) {
     if (t->failed) {
         hone_text_free(t);

@@ -19,6 +19,7 @@ struct hone_session {
     hone_exec *exec;
     hone_advice advice; /* that it follows */
     hone_units *units;  /* its devices; NULL: the CPU */
+    char *keep_f32;     /* as in hone_options */
     atomic_flag busy;   /* a run is under way */
 };
 hone_status hone_report_graph(const hone_graph *, hone_text *) HONE_CHECKED; /* report_graph.c */

@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
-   npy: a magic word, a version, the length of a header, the header, the elements. The header is a Python dict written out:
+   npy: a magic word, a version, the length of a header, the header, the elements. The header is a Python dict
+   written out:
 
        \x93NUMPY 1 0 <u16> {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 
-   It comes from anywhere, so it is read by a small grammar of its own: three keys, in any order, each once, nothing else. */
+   It comes from anywhere, so it is read by a small grammar of its own: three keys, in any order, each once,
+   nothing else. */
 #include "run/npy.h"
 
 #include <string.h>
 
 static const char magic[6] = "\x93NUMPY";
-enum { PREFIX = 10 /* magic, version, u16 */, ALIGN = 64 /* the elements begin at a multiple */, HEADER_MAX = 1 << 16 };
+enum {
+    PREFIX = 10 /* magic, version, u16 */,
+    ALIGN = 64 /* the elements begin at a multiple */,
+    HEADER_MAX = 1 << 16
+};
 
 /* What NumPy calls each type: a letter and a count of bytes. */
 static const struct {
     char letter;
     uint8_t bytes;
     hone_dtype dtype;
-} names[] = {{'b', 1, HONE_DTYPE_BOOL}, {'i', 1, HONE_DTYPE_I8},   {'i', 2, HONE_DTYPE_I16}, {'i', 4, HONE_DTYPE_I32},
-             {'i', 8, HONE_DTYPE_I64},  {'u', 1, HONE_DTYPE_U8},   {'u', 2, HONE_DTYPE_U16}, {'u', 4, HONE_DTYPE_U32},
-             {'u', 8, HONE_DTYPE_U64},  {'f', 2, HONE_DTYPE_F16},  {'f', 4, HONE_DTYPE_F32}, {'f', 8, HONE_DTYPE_F64},
+} names[] = {{'b', 1, HONE_DTYPE_BOOL}, {'i', 1, HONE_DTYPE_I8},   {'i', 2, HONE_DTYPE_I16},
+             {'i', 4, HONE_DTYPE_I32},  {'i', 8, HONE_DTYPE_I64},  {'u', 1, HONE_DTYPE_U8},
+             {'u', 2, HONE_DTYPE_U16},  {'u', 4, HONE_DTYPE_U32},  {'u', 8, HONE_DTYPE_U64},
+             {'f', 2, HONE_DTYPE_F16},  {'f', 4, HONE_DTYPE_F32},  {'f', 8, HONE_DTYPE_F64},
              {'c', 8, HONE_DTYPE_C64},  {'c', 16, HONE_DTYPE_C128}};
 enum { NAMES = sizeof names / sizeof *names };
 
@@ -58,7 +65,8 @@ static bool quoted(header *h, char *out, size_t room) {
 static hone_status read_descr(header *h) {
     char text[32];
     if (!quoted(h, text, sizeof text))
-        return hone_fail(HONE_NOT_SUPPORTED, "npy: the array's elements are records; only numbers and bools can be read");
+        return hone_fail(HONE_NOT_SUPPORTED,
+                         "npy: the array's elements are records; only numbers and bools can be read");
     const char *p = text;
     char order = strchr("<>=|", *p) && *p ? *p++ : '=';
     char letter = *p == '?' ? 'b' : *p;
@@ -69,7 +77,8 @@ static hone_status read_descr(header *h) {
         if (names[k].letter == letter && names[k].bytes == bytes) h->dtype = names[k].dtype;
     if (!h->dtype)
         return hone_fail(HONE_NOT_SUPPORTED,
-                         "npy: elements of type '%s' cannot be read; save numbers (f2, f4, f8, c8, c16, i1 to i8, u1 to u8) or bools",
+                         "npy: elements of type '%s' cannot be read; save numbers (f2, f4, f8, c8, c16, i1 "
+                         "to i8, u1 to u8) or bools",
                          text);
     union {
         uint16_t word;
@@ -92,7 +101,8 @@ static hone_status read_shape(header *h) {
                 return hone_fail(bad, "npy: a dim of the shape is too large");
         if (h->at == first) return hone_fail(bad, "npy: the header's shape holds something that is no dim");
         if (h->at < h->end && *h->at == 'L') h->at++; /* Python 2 wrote it */
-        if (h->rank == HONE_MAX_RANK) return hone_fail(HONE_NOT_SUPPORTED, "npy: more than %d dims are not supported", HONE_MAX_RANK);
+        if (h->rank == HONE_MAX_RANK)
+            return hone_fail(HONE_NOT_SUPPORTED, "npy: more than %d dims are not supported", HONE_MAX_RANK);
         h->dim[h->rank++] = n;
         if (take(h, ",")) continue;
         if (!take(h, ")")) return hone_fail(bad, "npy: the header's shape does not end");
@@ -117,16 +127,19 @@ static hone_status read_header(header *h) {
     while (!take(h, "}")) {
         char key[32];
         int k = 0;
-        if (!quoted(h, key, sizeof key) || !take(h, ":")) return hone_fail(HONE_BAD_INPUT, "npy: the header is not a dict of named fields");
+        if (!quoted(h, key, sizeof key) || !take(h, ":"))
+            return hone_fail(HONE_BAD_INPUT, "npy: the header is not a dict of named fields");
         while (k < 3 && strcmp(key, keys[k].key) != 0) k++;
-        if (k == 3 || seen & 1u << k) return hone_fail(HONE_BAD_INPUT, "npy: the header's key '%s' is unknown or there twice", key);
+        if (k == 3 || seen & 1u << k)
+            return hone_fail(HONE_BAD_INPUT, "npy: the header's key '%s' is unknown or there twice", key);
         seen |= 1u << k;
         HONE_TRY(keys[k].read(h));
         if (take(h, ",")) continue;
         if (!take(h, "}")) return hone_fail(HONE_BAD_INPUT, "npy: the header does not end");
         break;
     }
-    if (seen != 7) return hone_fail(HONE_BAD_INPUT, "npy: the header must name descr, fortran_order and shape");
+    if (seen != 7)
+        return hone_fail(HONE_BAD_INPUT, "npy: the header must name descr, fortran_order and shape");
     return HONE_OK;
 }
 
@@ -138,7 +151,8 @@ static void reverse(uint8_t *at, size_t bytes) {
     }
 }
 
-/* Column-major elements in `from` become row-major in v: walk the output in order, with the input's offset counted along. */
+/* Column-major elements in `from` become row-major in v: walk the output in order, with the input's offset
+   counted along. */
 static void turn(hone_value *v, const uint8_t *from, size_t item) {
     int64_t at[HONE_MAX_RANK] = {0}, offset = 0, stride[HONE_MAX_RANK + 1] = {1};
     int64_t n = hone_value_count(v);
@@ -156,13 +170,16 @@ static void turn(hone_value *v, const uint8_t *from, size_t item) {
 
 hone_status hone_npy_read(const void *data, size_t bytes, hone_value **out) {
     const uint8_t *p = data;
-    if (bytes < PREFIX || memcmp(p, magic, sizeof magic) != 0) return hone_fail(HONE_BAD_INPUT, "npy: not a NumPy array file");
+    if (bytes < PREFIX || memcmp(p, magic, sizeof magic) != 0)
+        return hone_fail(HONE_BAD_INPUT, "npy: not a NumPy array file");
     int version = p[6];
-    if (version < 1 || version > 3) return hone_fail(HONE_NOT_SUPPORTED, "npy: version %d is not known (1 to 3 are)", version);
+    if (version < 1 || version > 3)
+        return hone_fail(HONE_NOT_SUPPORTED, "npy: version %d is not known (1 to 3 are)", version);
     size_t prefix = version == 1 ? PREFIX : PREFIX + 2, length = p[8] | (size_t)p[9] << 8;
     if (version > 1 && bytes >= prefix) length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
     if (bytes < prefix || length > bytes - prefix || length > HEADER_MAX)
-        return hone_fail(HONE_BAD_INPUT, "npy: a header of %zu bytes does not fit (the file has %zu)", length, bytes);
+        return hone_fail(HONE_BAD_INPUT, "npy: a header of %zu bytes does not fit (the file has %zu)", length,
+                         bytes);
     header h = {.at = (const char *)p + prefix, .end = (const char *)p + prefix + length};
     HONE_TRY(read_header(&h));
 
@@ -170,7 +187,9 @@ hone_status hone_npy_read(const void *data, size_t bytes, hone_value **out) {
     int64_t count;
     if (!hone_count_of(h.dim, h.rank, &count) || !hone_mul_size((size_t)count, item, &need))
         return hone_fail(HONE_BAD_INPUT, "npy: the shape is larger than memory can address");
-    if (need != there) return hone_fail(HONE_BAD_INPUT, "npy: the shape needs %zu bytes of elements, the file has %zu", need, there);
+    if (need != there)
+        return hone_fail(HONE_BAD_INPUT, "npy: the shape needs %zu bytes of elements, the file has %zu", need,
+                         there);
     hone_value *v = NULL;
     HONE_TRY(hone_value_tensor(h.dtype, h.dim, h.rank, &v));
     const uint8_t *from = p + prefix + length;
@@ -178,7 +197,8 @@ hone_status hone_npy_read(const void *data, size_t bytes, hone_value **out) {
     else if (need) memcpy(v->data, from, need);
     size_t word = hone_dtypes[h.dtype].kind == HONE_KIND_COMPLEX ? item / 2 : item;
     for (size_t k = 0; h.swap && k < need; k += word) reverse((uint8_t *)v->data + k, word);
-    for (size_t k = 0; h.dtype == HONE_DTYPE_BOOL && k < need; k++) ((uint8_t *)v->data)[k] = ((uint8_t *)v->data)[k] != 0;
+    for (size_t k = 0; h.dtype == HONE_DTYPE_BOOL && k < need; k++)
+        ((uint8_t *)v->data)[k] = ((uint8_t *)v->data)[k] != 0;
     *out = v;
     return HONE_OK;
 }
@@ -198,8 +218,8 @@ static hone_dtype written_as(hone_dtype t) {
 
 hone_status hone_npy_write(const hone_value *v, void **out, size_t *bytes) {
     if (v->tag != HONE_TAG_TENSOR || !written_as(v->dtype))
-        return hone_fail(HONE_NOT_SUPPORTED,
-                         "npy: only tensors of numbers and bools can be written, not strings, sequences, optionals or maps");
+        return hone_fail(HONE_NOT_SUPPORTED, "npy: only tensors of numbers and bools can be written, not "
+                                             "strings, sequences, optionals or maps");
     hone_dtype t = written_as(v->dtype);
     size_t n = (size_t)hone_value_count(v), item = hone_dtypes[t].bytes, body, whole;
     int row = 0;
@@ -214,7 +234,8 @@ hone_status hone_npy_write(const hone_value *v, void **out, size_t *bytes) {
                   : probe.first ? '<'
                                 : '>',
                   names[row].letter, names[row].bytes);
-    for (int i = 0; i < v->rank; i++) hone_text_put(&text, v->rank > 1 && i + 1 == v->rank ? "%lld" : "%lld, ", (long long)v->dim[i]);
+    for (int i = 0; i < v->rank; i++)
+        hone_text_put(&text, v->rank > 1 && i + 1 == v->rank ? "%lld" : "%lld, ", (long long)v->dim[i]);
     hone_text_put(&text, "), }");
     while (!text.failed && (PREFIX + text.n + 1) % ALIGN) hone_text_put(&text, " ");
     hone_text_put(&text, "\n");

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   peak: see peak.h. Chains of multiply-adds in registers, enough of them that every unit is busy while each waits for its last result; and
-   memcpy between buffers larger than most caches. The best of many short rounds counts: others use the machine too.
+   peak: see peak.h. Chains of multiply-adds in registers, enough of them that every unit is busy while each
+   waits for its last result; and memcpy between buffers larger than most caches. The best of many short
+   rounds counts: others use the machine too.
 
-   A loop of nothing but multiply-adds can lock onto half of the units: on a Neoverse-V1 24 chains often run on two of four pipes, and show
-   exactly half of the peak. So there are several bodies, with other numbers of chains and with a load between them, and the best one counts. */
+   A loop of nothing but multiply-adds can lock onto half of the units: on a Neoverse-V1 24 chains often run
+   on two of four pipes, and show exactly half of the peak. So there are several bodies, with other numbers of
+   chains and with a load between them, and the best one counts. */
 #include "run/peak.h"
 
 #include <sched.h>
@@ -12,10 +14,23 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
-enum { STEPS = 20000 /* of each chain */, CALLS = 3, ROUNDS = 96, BODIES = 4, COPIES = 3, PIECES = 16, COPY_BYTES = 96 << 20 };
+enum {
+    STEPS = 20000 /* of each chain */,
+    CALLS = 3,
+    BODIES = 4,
+    COPIES = 3,
+    PIECES = 16,
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* where no figure says anything */
+    ROUNDS = 8,
+    COPY_BYTES = 4 << 20
+#else
+    ROUNDS = 96,
+    COPY_BYTES = 96 << 20
+#endif
+};
 
-/* Runs the chains, returns the operations done; `sink` keeps the result, so that it must be computed. One variable a chain, by name: so they are
-   registers in any compiler. */
+/* Runs the chains, returns the operations done; `sink` keeps the result, so that it must be computed. One
+   variable a chain, by name: so they are registers in any compiler. */
 typedef double chains_fn(float *sink);
 #define EACH12(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define EACH16(X) EACH12(X) X(12) X(13) X(14) X(15)
@@ -47,7 +62,9 @@ static double chains_sse_load(float *sink) { CHAINS(EACH12, 12, b = *(volatile _
 #define FMA _mm256_fmadd_ps
 #define STORE _mm256_storeu_ps
 __attribute__((target("avx2,fma"))) static double chains_avx2(float *sink) { CHAINS(EACH12, 12, (void)0); }
-__attribute__((target("avx2,fma"))) static double chains_avx2_load(float *sink) { CHAINS(EACH12, 12, b = *(volatile __m256 *)(sink + 16)); }
+__attribute__((target("avx2,fma"))) static double chains_avx2_load(float *sink) {
+    CHAINS(EACH12, 12, b = *(volatile __m256 *)(sink + 16));
+}
 #undef VECTOR
 #undef SET
 #undef FMA
@@ -57,12 +74,15 @@ __attribute__((target("avx2,fma"))) static double chains_avx2_load(float *sink) 
 #define FMA _mm512_fmadd_ps
 #define STORE _mm512_storeu_ps
 __attribute__((target("avx512f"))) static double chains_avx512(float *sink) { CHAINS(EACH24, 24, (void)0); }
-__attribute__((target("avx512f"))) static double chains_avx512_16(float *sink) { CHAINS(EACH16, 16, (void)0); }
+__attribute__((target("avx512f"))) static double chains_avx512_16(float *sink) {
+    CHAINS(EACH16, 16, (void)0);
+}
 __attribute__((target("avx512f"))) static double chains_avx512_load(float *sink) {
     CHAINS(EACH20, 20, b = *(volatile __m512 *)(sink + 16));
 }
 static int bodies(uint32_t cpu, chains_fn **out) {
-    if (cpu & HONE_CPU_AVX512) return out[0] = chains_avx512, out[1] = chains_avx512_16, out[2] = chains_avx512_load, 3;
+    if (cpu & HONE_CPU_AVX512)
+        return out[0] = chains_avx512, out[1] = chains_avx512_16, out[2] = chains_avx512_load, 3;
     if (cpu & HONE_CPU_AVX2) return out[0] = chains_avx2, out[1] = chains_avx2_load, 2;
     return out[0] = chains_sse, out[1] = chains_sse_load, 2;
 }
@@ -70,7 +90,8 @@ static int bodies(uint32_t cpu, chains_fn **out) {
 #include <arm_neon.h>
 #define VECTOR float32x4_t
 #define SET vdupq_n_f32
-#define FMA(a, m, b) vfmaq_f32(a, m, b) /* a + m * b: the instruction adds to its target, and the other way round would cost moves */
+/* a + m * b: the instruction adds to its target, and the other way round would cost moves */
+#define FMA(a, m, b) vfmaq_f32(a, m, b)
 #define STORE vst1q_f32
 static double chains_neon_24(float *sink) { CHAINS(EACH24, 24, (void)0); }
 static double chains_neon_20(float *sink) { CHAINS(EACH20, 20, (void)0); }
@@ -110,7 +131,8 @@ static void member(void *arg, int me, int members) {
     }
     while (!atomic_load(&w->ready)) sched_yield();
     size_t share = COPY_BYTES / (size_t)members, at = share * (size_t)me;
-    if (w->to) memset(w->to + at, 1, share), memset(w->from + at, 2, share); /* the system's pages, near who will use them */
+    /* the system's pages, near who will use them */
+    if (w->to) memset(w->to + at, 1, share), memset(w->from + at, 2, share);
     for (int round = 0; round < ROUNDS; round++) {
         hone_barrier_wait(&w->barrier);
         uint64_t begun = hone_clock_ns();
@@ -122,7 +144,8 @@ static void member(void *arg, int me, int members) {
         if (me == 0 && rate > w->best.f32_flops_per_s) w->best.f32_flops_per_s = rate;
     }
     (void)keep;
-    /* Piece by piece, each timed: it is long out of the caches when its turn comes again, and some piece meets no other process. */
+    /* Piece by piece, each timed: it is long out of the caches when its turn comes again, and some piece
+       meets no other process. */
     size_t piece = share / PIECES;
     for (int round = 0; round < COPIES * PIECES && w->to; round++) {
         size_t from = at + piece * (size_t)(round % PIECES);

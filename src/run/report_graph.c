@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   report_graph: a whole graph as JSON, for whoever draws it: vars with types and the statistics of constants, nodes with attributes, parts,
-   work and bodies. Bodies follow in the list of graphs; nodes name theirs by number. */
+   report_graph: a whole graph as JSON, for whoever draws it: vars with types and the statistics of constants,
+   nodes with attributes, parts, work and bodies. Bodies follow in the list of graphs; nodes name theirs by
+   number. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +10,12 @@
 #include "run/model.h"
 #include "zoo/zoo.h"
 
-enum { SAMPLE = 1 << 20 /* elements of a constant that are looked at */, FIRST = 8, MOST_LISTED = 64, MOST_TEXT = 400 };
+enum {
+    SAMPLE = 1 << 20 /* elements of a constant that are looked at */,
+    FIRST = 8,
+    MOST_LISTED = 64,
+    MOST_TEXT = 400
+};
 typedef struct {
     const hone_graph *graph;
     hone_text title; /* "main", "main / If_3 / body 0" */
@@ -36,11 +42,13 @@ static void put_type(const hone_graph *g, const hone_var *v, hone_text *t) {
 }
 static bool is_number(const hone_value *v) {
     hone_kind k = hone_dtypes[v->dtype].kind;
-    return v->tag == HONE_TAG_TENSOR && k != HONE_KIND_STRING && k != HONE_KIND_COMPLEX && k != HONE_KIND_NONE;
+    return v->tag == HONE_TAG_TENSOR && k != HONE_KIND_STRING && k != HONE_KIND_COMPLEX &&
+           k != HONE_KIND_NONE;
 }
 /* Over the finite elements of the first SAMPLE. */
 static void put_constant(const hone_value *v, hone_text *t) {
-    int64_t n = v->tag == HONE_TAG_TENSOR ? hone_value_count(v) : 0, look = n < SAMPLE ? n : SAMPLE, finite = 0, zeros = 0;
+    int64_t n = v->tag == HONE_TAG_TENSOR ? hone_value_count(v) : 0, look = n < SAMPLE ? n : SAMPLE,
+            finite = 0, zeros = 0;
     double low = INFINITY, high = -INFINITY, sum = 0, squares = 0;
     hone_text_put(t, "{\"elements\": %lld, \"bytes\": %zu", (long long)n, v->bytes);
     for (int64_t k = 0; k < look && is_number(v); k++) {
@@ -54,8 +62,13 @@ static void put_constant(const hone_value *v, hone_text *t) {
         const struct {
             const char *name;
             double v;
-        } row[] = {{"min", low}, {"max", high}, {"mean", mean}, {"std", sqrt(variance > 0 ? variance : 0)}, {"zeros", (double)zeros}};
-        hone_text_put(t, ", \"looked_at\": %lld, \"not_finite\": %lld", (long long)look, (long long)(look - finite));
+        } row[] = {{"min", low},
+                   {"max", high},
+                   {"mean", mean},
+                   {"std", sqrt(variance > 0 ? variance : 0)},
+                   {"zeros", (double)zeros}};
+        hone_text_put(t, ", \"looked_at\": %lld, \"not_finite\": %lld", (long long)look,
+                      (long long)(look - finite));
         for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
             hone_text_put(t, ", \"%s\": ", row[k].name);
             put_number(t, row[k].v);
@@ -74,7 +87,8 @@ static void put_constant(const hone_value *v, hone_text *t) {
 /* An attribute as people write it: 3, [1, 1], "SAME_UPPER", f32[2,3]. */
 static void put_attr(const hone_attr *a, hone_text *t) {
     hone_text s = {0};
-    bool list = a->kind == HONE_ATTR_INTS || a->kind == HONE_ATTR_FLOATS || a->kind == HONE_ATTR_STRINGS || a->kind == HONE_ATTR_TENSORS;
+    bool list = a->kind == HONE_ATTR_INTS || a->kind == HONE_ATTR_FLOATS || a->kind == HONE_ATTR_STRINGS ||
+                a->kind == HONE_ATTR_TENSORS;
     if (list) hone_text_put(&s, "[");
     for (int k = 0; k < a->n && k < MOST_LISTED; k++) {
         if (k) hone_text_put(&s, ", ");
@@ -86,7 +100,8 @@ static void put_attr(const hone_attr *a, hone_text *t) {
         case HONE_ATTR_FLOATS: hone_text_put(&s, "%.7g", a->f[k]); break;
         case HONE_ATTR_STRING:
         case HONE_ATTR_STRINGS:
-            hone_text_put(&s, "\"%.*s\"", (int)(a->s[k].bytes < MOST_TEXT ? a->s[k].bytes : MOST_TEXT), a->s[k].text);
+            hone_text_put(&s, "\"%.*s\"", (int)(a->s[k].bytes < MOST_TEXT ? a->s[k].bytes : MOST_TEXT),
+                          a->s[k].text);
             break;
         case HONE_ATTR_TENSOR:
         case HONE_ATTR_TENSORS: hone_value_describe(a->tensor[k], &s); break;
@@ -99,7 +114,8 @@ static void put_attr(const hone_attr *a, hone_text *t) {
     t->failed |= s.failed;
     hone_text_free(&s);
 }
-static void put_what(const hone_node *n, hone_text *t) { /* name, op and attributes: of a node, or of a part of one */
+/* name, op and attributes: of a node, or of a part of one */
+static void put_what(const hone_node *n, hone_text *t) {
     hone_text_put(t, "\"name\": ");
     hone_text_json(t, n->name);
     hone_text_put(t, ", \"op\": ");
@@ -132,8 +148,9 @@ static bool put_node(list *all, int me, const hone_node *n, hone_text *t) {
     put_ids(n->in, n->n_in, t);
     hone_text_put(t, ", \"out\": ");
     put_ids(n->out, n->n_out, t);
-    hone_text_put(t, ", \"flops\": %.0f, \"bytes\": %.0f, \"parameters\": %lld, \"known\": %s, \"parts\": [", c.flops,
-                  c.bytes_read + c.bytes_written, (long long)c.parameters, c.known ? "true" : "false");
+    hone_text_put(t, ", \"flops\": %.0f, \"bytes\": %.0f, \"parameters\": %lld, \"known\": %s, \"parts\": [",
+                  c.flops, c.bytes_read + c.bytes_written, (long long)c.parameters,
+                  c.known ? "true" : "false");
     for (int k = 0; k < n->n_part; k++) {
         hone_text_put(t, k ? ", {" : "{");
         put_what(n->part[k], t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   report_kernels: a node's kernels as text, for `hone explain --device`: schedule, launch and source, for a device of that language as they mostly are. */
+   report_kernels: a node's kernels as text, for `hone explain --device`: schedule, launch and source, for a
+   device of that language as they mostly are. */
 #include <string.h>
 
 #include "ir/infer.h"
@@ -10,8 +11,8 @@
 #include "run/report_kernels.h"
 
 /* Sizes that a model leaves open count as 1. */
-static hone_status params(hone_arena *a, const hone_model *m, const hone_node *n, const int64_t *values, const hone_instance **out,
-                          hone_param *to) {
+static hone_status params(hone_arena *a, const hone_model *m, const hone_node *n, const int64_t *values,
+                          const hone_instance **out, hone_param *to) {
     const hone_graph *g = m->compiled->graph;
     hone_fact *facts = HONE_NEW_N(a, hone_fact, n->n_in + n->n_out + 1);
     const hone_fact **in = HONE_NEW_N(a, const hone_fact *, n->n_in + 1);
@@ -19,7 +20,8 @@ static hone_status params(hone_arena *a, const hone_model *m, const hone_node *n
     hone_param *p = NULL;
     if (!facts || !in) return hone_fail(HONE_NO_MEMORY, "no memory to explain");
     for (int k = 0; k < n->n_in; k++)
-        facts[k] = n->in[k] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[k]), in[k] = facts + k;
+        facts[k] = n->in[k] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[k]),
+        in[k] = facts + k;
     hone_inferring w = {a, g->dims, m->compiled->instances, NULL};
     HONE_TRY(hone_node_infer(&w, n, in, NULL, facts + n->n_in, out, &call, &p));
     for (int k = 0; *out && to && k < (*out)->n_param; k++) {
@@ -28,7 +30,8 @@ static hone_status params(hone_arena *a, const hone_model *m, const hone_node *n
     }
     return HONE_OK;
 }
-hone_status hone_report_kernels(const hone_model *m, const hone_node *n, const hone_instance *in, int lang, hone_text *t) {
+hone_status hone_report_kernels(const hone_model *m, const hone_node *n, const hone_instance *in, int lang,
+                                hone_text *t) {
     const hone_graph *g = m->compiled->graph;
     const hone_kernel_target target = {.lang = (hone_lang)lang,
                                        .f64 = true,
@@ -45,7 +48,8 @@ hone_status hone_report_kernels(const hone_model *m, const hone_node *n, const h
         for (int k = 0; k < count; k++) values[k] = 1;
         hone_dims_eval(g->dims, values);
     }
-    for (int k = 0; !s && n->fused && k < n->fused->n_part; k++) s = params(a, m, n->part[k], values, &part, p + n->fused->param0[k]);
+    for (int k = 0; !s && n->fused && k < n->fused->n_part; k++)
+        s = params(a, m, n->part[k], values, &part, p + n->fused->param0[k]);
     if (!s && !n->fused) s = params(a, m, n, values, &part, p);
     for (int k = 0; !s && k < in->n_param; k++)
         if (!in->param_real[k] && !hone_dim_is_number(p[k].i)) {
@@ -55,7 +59,8 @@ hone_status hone_report_kernels(const hone_model *m, const hone_node *n, const h
         }
     for (int k = 0; !s && k < in->n_tensor; k++) { /* as if all were row-major */
         int64_t far = 1;
-        for (int d = in->tensor[k].rank - 1; d >= 0; d--) stride[k * HONE_MAX_RANK + d] = far, far *= p[in->tensor[k].dim[d]].i;
+        for (int d = in->tensor[k].rank - 1; d >= 0; d--)
+            stride[k * HONE_MAX_RANK + d] = far, far *= p[in->tensor[k].dim[d]].i;
     }
     hone_kernels kernels;
     if (!s) {
@@ -70,7 +75,8 @@ hone_status hone_report_kernels(const hone_model *m, const hone_node *n, const h
             const hone_launch *l = kernels.launch + k;
             hone_text_put(t, "\n# %s, stage %d: ", hone_lang_names[lang], l->first_stage);
             hone_launch_describe(l, t);
-            if (kernels.turn[q].rounds > 1) hone_text_put(t, ", %lld rounds", (long long)kernels.turn[q].rounds);
+            if (kernels.turn[q].rounds > 1)
+                hone_text_put(t, ", %lld rounds", (long long)kernels.turn[q].rounds);
             hone_text_put(t, "\n%s", l->text);
         }
     hone_arena_destroy(a);

@@ -5,6 +5,6 @@
 #include "ir/graph.h"
 #include "run/model.h"
 
-hone_status hone_report_kernels(const hone_model *, const hone_node *, const hone_instance *, int lang /* hone_lang */,
-                                hone_text *) HONE_CHECKED;
+hone_status hone_report_kernels(const hone_model *, const hone_node *, const hone_instance *,
+                                int lang /* hone_lang */, hone_text *) HONE_CHECKED;
 #endif

@@ -19,7 +19,7 @@ hone_status hone_report_tactics(const hone_model *m, const hone_node *n, hone_te
         for (int d = 0; d < in[k].rank; d++)
             if (!hone_dim_is_number(in[k].dim[d])) in[k].dim[d] = 1, open = true;
     }
-    const hone_how how = {.threads = hone_cores(), .tell = &tell};
+    const hone_bind_options how = {.threads = hone_cores(), .tell = &tell};
     const hone_status s = hone_bind(m->compiled, in, NULL, NULL, how, &p);
     if (s == HONE_NO_MEMORY) {
         hone_free(in);

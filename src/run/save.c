@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   save: a model as a file for other runtimes; and whether a file may be written beside a model that is in use. */
+   save: a model as a file for other runtimes; and whether a file may be written beside a model that is in
+   use. */
 #include <string.h>
 
 #include "base/file.h"
@@ -18,9 +19,12 @@ hone_status hone_not_source(const char *model, const char *path) {
     const hone_library *lib;
     hone_graph *g;
     if (!model || !path) return hone_fail(HONE_BAD_INPUT, "hone_not_source: model and path must not be NULL");
-    if (!strncmp(model, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX)) || !hone_file_same(path, path)) return HONE_OK; /* nothing is there */
+    /* nothing is there */
+    if (!strncmp(model, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX)) || !hone_file_same(path, path))
+        return HONE_OK;
     if (hone_file_same(model, path))
-        return hone_fail(HONE_BAD_INPUT, "cannot write '%s': the model is read from that file; choose another name", path);
+        return hone_fail(HONE_BAD_INPUT,
+                         "cannot write '%s': the model is read from that file; choose another name", path);
     HONE_TRY(hone_library_builtin(&lib));
     if (hone_onnx_load(model, lib, &g)) return HONE_OK; /* what cannot be imported reads nothing else */
     hone_status s = hone_graph_not_source(g, path);

@@ -34,7 +34,8 @@ struct hone_spaces {
 };
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
 
-hone_status hone_spaces_create(const hone_compiled *c, const hone_units *u, hone_copied *copied, hone_spaces **out) {
+hone_status hone_spaces_create(const hone_compiled *c, const hone_units *u, hone_copied *copied,
+                               hone_spaces **out) {
     hone_spaces *s = hone_alloc(sizeof *s);
     if (!s) return no_memory();
     s->c = c, s->units = u, s->copied = copied;
@@ -57,7 +58,8 @@ void hone_spaces_destroy(hone_spaces *s) {
         space *w = s->space + k;
         if (!w->unit) continue;
         if (w->queue && w->unit->row->wait) (void)!w->unit->row->wait(w->queue);
-        for (int d = 0; w->stretch && d < HONE_MAX_CUTS; d++) give_back(w, &w->stretch[d].arena), give_back(w, &w->stretch[d].own);
+        for (int d = 0; w->stretch && d < HONE_MAX_CUTS; d++)
+            give_back(w, &w->stretch[d].arena), give_back(w, &w->stretch[d].own);
         for (int q = 0; q < w->guard.n; q++)
             if (w->guard.at[q]) w->unit->row->free(w->unit->row, w->unit->number, w->guard.at[q]);
         hone_vec_free(&w->guard);
@@ -68,13 +70,15 @@ void hone_spaces_destroy(hone_spaces *s) {
     hone_free(s->staging.at);
     hone_free(s);
 }
-void hone_spaces_set(hone_spaces *s, int unit, int32_t base, void *handle) { s->space[unit].base[base] = handle; }
+void hone_spaces_set(hone_spaces *s, int unit, int32_t base, void *handle) {
+    s->space[unit].base[base] = handle;
+}
 hone_queue *hone_spaces_queue(const hone_spaces *s, int unit) { return s->space[unit].queue; }
 void *const *hone_spaces_bases(const hone_spaces *s, int unit, void **host) {
     return hone_unit_space(s->units, unit) ? s->space[unit].base : host;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 static hone_status grow(space *w, piece *p, size_t want) {
     if (p->at && p->bytes >= want) return HONE_OK;
     HONE_TRY(w->unit->row->wait(w->queue)); /* whatever still reads it */
@@ -85,12 +89,14 @@ static hone_status grow(space *w, piece *p, size_t want) {
 }
 static hone_status grow_bases(space *w, const hone_plan *p) {
     if (w->base && p->n_base <= w->n_base && p->n_constant <= w->n_constant) return HONE_OK;
-    const int n = p->n_base > w->n_base ? p->n_base : w->n_base, c = p->n_constant > w->n_constant ? p->n_constant : w->n_constant;
+    const int n = p->n_base > w->n_base ? p->n_base : w->n_base,
+              c = p->n_constant > w->n_constant ? p->n_constant : w->n_constant;
     void **base = hone_alloc(sizeof *base * ((size_t)n + (size_t)c + 1));
     if (!base) return no_memory();
     base += c;
     if (w->base) {
-        memcpy(base - w->n_constant, w->base - w->n_constant, sizeof *base * ((size_t)w->n_base + (size_t)w->n_constant));
+        memcpy(base - w->n_constant, w->base - w->n_constant,
+               sizeof *base * ((size_t)w->n_base + (size_t)w->n_constant));
         hone_free(w->base - w->n_constant);
     }
     w->base = base, w->n_base = n, w->n_constant = c;
@@ -158,7 +164,7 @@ hone_status hone_spaces_prepare(hone_spaces *s, const hone_plan *p, int first_sl
     return HONE_OK;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------------------------------------- */
 /* Bytes from one memory to another, or inside of one; a space 0 is the host's, and its handle an address. */
 typedef struct {
     int space;
@@ -177,9 +183,11 @@ static hone_status copy(hone_spaces *s, place to, place from, size_t bytes) {
       : !to.space              ? &s->copied->out
       : from.space == to.space ? &s->copied->within
                                : &s->copied->across) += (int64_t)bytes;
-    if (!from.space) return b->unit->row->copy_in(b->queue, to.handle, to.at, (const char *)from.handle + from.at, bytes);
+    if (!from.space)
+        return b->unit->row->copy_in(b->queue, to.handle, to.at, (const char *)from.handle + from.at, bytes);
     if (!to.space) return row->copy_out(a->queue, (char *)to.handle + to.at, from.handle, from.at, bytes);
-    if (from.space == to.space && row->copy_within) return row->copy_within(a->queue, to.handle, to.at, from.handle, from.at, bytes);
+    if (from.space == to.space && row->copy_within)
+        return row->copy_within(a->queue, to.handle, to.at, from.handle, from.at, bytes);
     if (from.space != to.space && row == b->unit->row && row->copy_peer)
         return row->copy_peer(b->queue, to.handle, to.at, a->queue, from.handle, from.at, bytes);
     if (s->staging.bytes < bytes) {
@@ -196,10 +204,11 @@ static place place_of(const hone_spaces *s, int space, hone_ref r, void *const *
 }
 hone_status hone_spaces_copy(hone_spaces *s, const hone_step *step, void *const *host) {
     const hone_transfer *t = step->data;
-    return copy(s, place_of(s, t->to, step->ref[1], host), place_of(s, t->from, step->ref[0], host), (size_t)t->bytes);
+    return copy(s, place_of(s, t->to, step->ref[1], host), place_of(s, t->from, step->ref[0], host),
+                (size_t)t->bytes);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------- */
 int hone_spaces_unit(const hone_spaces *s, const hone_value *v) {
     if (!v->away) return 0;
     for (int k = 1; k < s->units->n; k++)
@@ -230,7 +239,8 @@ hone_status hone_spaces_bring(hone_spaces *s, int unit, const hone_value *host, 
 hone_status hone_spaces_fetch(hone_spaces *s, const hone_value *there, hone_value **host) {
     hone_value *v = NULL;
     HONE_TRY(hone_value_tensor(there->dtype, there->dim, there->rank, &v));
-    hone_status st = hone_spaces_move(s, &(hone_pieces_move){.to = v, .from = there, .bytes = there->bytes, .n = 1});
+    hone_status st =
+        hone_spaces_move(s, &(hone_pieces_move){.to = v, .from = there, .bytes = there->bytes, .n = 1});
     if (st) hone_value_drop(v);
     else *host = v;
     return st;
@@ -238,10 +248,12 @@ hone_status hone_spaces_fetch(hone_spaces *s, const hone_value *there, hone_valu
 hone_status hone_spaces_move(hone_spaces *s, const hone_pieces_move *m) {
     const int to = hone_spaces_unit(s, m->to), from = hone_spaces_unit(s, m->from);
     if (to < 0 || from < 0) return hone_fail(HONE_BAD_INPUT, "a tensor lies on no device of this session");
-    place a = {to, to ? m->to->away->handle : m->to->data, 0}, b = {from, from ? m->from->away->handle : m->from->data, 0};
+    place a = {to, to ? m->to->away->handle : m->to->data, 0},
+          b = {from, from ? m->from->away->handle : m->from->data, 0};
     hone_status st = HONE_OK;
     for (int64_t k = 0; k < m->n && !st; k++) {
-        a.at = (int64_t)(m->at + (size_t)k * m->step), b.at = (int64_t)(m->from_at + (size_t)k * m->from_step);
+        a.at = (int64_t)(m->at + (size_t)k * m->step),
+        b.at = (int64_t)(m->from_at + (size_t)k * m->from_step);
         st = copy(s, a, b, m->bytes);
     }
     if (!st && to) st = finish(s, to);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
    tune: measures choices and writes wisdom.
 
-   A round gives each problem of the model one choice, binds the model with these as its wisdom, and runs it a few times with every step timed: so all problems
-   are measured at once, each among its neighbours, with what they leave in the caches. The order is the cost model's (cost.h): fitted again each round to all
-   that is known, it names the choice that should be fastest of those not tried; every third time it is one by lot, so that the fit sees more than its favourites.
+   A round gives each problem of the model one choice, binds the model with these as its wisdom, and runs it a
+   few times with every step timed: so all problems are measured at once, each among its neighbours, with what
+   they leave in the caches. The order is the cost model's (cost.h): fitted again each round to all
+   that is known, it names the choice that should be fastest of those not tried; every third time it is one by
+   lot, so that the fit sees more than its favourites.
 
-        the estimate ─▶ rounds of new choices ─▶ the best few and the estimate, in turns ─▶ the best and the estimate, in turns, on fresh measurements
-        ─▶ the whole model with and without, in turns */
+        the estimate ─▶ rounds of new choices ─▶ the best few and the estimate, in turns ─▶ the best and the
+        estimate, in turns, on fresh measurements ─▶ the whole model with and without, in turns */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +24,11 @@
 enum { MOST_CHOICES = 2048, FINALISTS = 4, LINES_KEPT = 20000 };
 static const double CLEARLY = 0.97; /* of the estimate's time: what is not faster than this may be noise */
 static const double SEARCH = 0.5, FINAL = 0.65,
-                    VERIFY = 0.85; /* shares of the time after which these are over; the rest is the whole model's */
+                    /* shares of the time after which these are over; the rest is the whole model's */
+    VERIFY = 0.85;
 static const double HOPELESS = 1.6,
-                    TRIED_ENOUGH = 10; /* a choice that should take so many times the best one is not tried, after so many */
+                    /* a choice that should take so many times the best one is not tried, after so many */
+    TRIED_ENOUGH = 10;
 typedef struct {
     hone_choice choice;
     double ns, final; /* measured, the least; 0: not yet. final: in the last rounds */
@@ -38,7 +42,8 @@ typedef struct {
     const char *node; /* the first that has it */
 } subject;
 typedef struct {
-    hone_compiled model; /* the caller's, but for the packed weights: those of choices that were tried go again */
+    /* the caller's, but for the packed weights: those of choices that were tried go again */
+    hone_compiled model;
     hone_exec_options options;
     hone_value *const *in;
     hone_value **out;
@@ -64,7 +69,7 @@ static uint64_t draw(tuner *t) {
     return t->state;
 }
 
-/* ---- one measurement ------------------------------------------------------------------------------------------------------------------ */
+/* ---- one measurement ----------------------------------------------------------------------------------- */
 static const hone_plan *first_plan(const hone_exec *e) { return hone_exec_last(e); }
 static int steps_of(const hone_exec *e) {
     int n = 0;
@@ -124,7 +129,8 @@ static hone_status measure_all(tuner *t, bool last) {
     t->trying->line.n = 0, t->trying->id = 0;
     for (int k = 0; k < t->subject.n && !s; k++) {
         subject *u = t->subject.at + k;
-        if (u->trying != u->estimate) s = hone_wisdom_add(t->trying, &u->problem, &u->at[u->trying].choice, 0);
+        if (u->trying != u->estimate)
+            s = hone_wisdom_add(t->trying, &u->problem, &u->at[u->trying].choice, 0);
     }
     if (!s) s = measure(t, t->trying, ns);
     for (int k = 0; k < t->subject.n && !s; k++) {
@@ -145,15 +151,18 @@ static hone_status measure_all(tuner *t, bool last) {
     return s;
 }
 
-/* ---- what there is to measure --------------------------------------------------------------------------------------------------------- */
+/* ---- what there is to measure -------------------------------------------------------------------------- */
 static hone_status add_subject(tuner *t, const hone_decision *d, const char *node) {
     hone_choice *all = hone_alloc(sizeof *all * MOST_CHOICES);
     subject u = {.problem = d->problem, .best = -1, .estimate = -1, .node = node};
     int n = all ? hone_choices(&d->problem, t->options.threads, all, MOST_CHOICES - 1) : 0;
     for (int k = 0; k < n; k++)
         if (hone_choice_same(&d->problem, all + k, &d->choice)) u.estimate = k;
-    for (int k = 0; k < n && u.estimate < 0 && d->choice.knob[HONE_KNOB_TILE] && d->problem.kind == HONE_PROBLEM_SUM; k++)
-        if (all[k].knob[HONE_KNOB_TILE] == d->choice.knob[HONE_KNOB_TILE]) u.estimate = k; /* tiles have blocks of their own */
+    /* tiles have blocks of their own */
+    for (int k = 0;
+         k < n && u.estimate < 0 && d->choice.knob[HONE_KNOB_TILE] && d->problem.kind == HONE_PROBLEM_SUM;
+         k++)
+        if (all[k].knob[HONE_KNOB_TILE] == d->choice.knob[HONE_KNOB_TILE]) u.estimate = k;
     if (all && u.estimate < 0) all[u.estimate = n++] = d->choice;
     u.n = n, u.at = all ? HONE_NEW_N(t->arena, candidate, n) : NULL;
     for (int k = 0; u.at && k < n; k++) u.at[k].choice = all[k];
@@ -172,7 +181,8 @@ static hone_status find_subjects(tuner *t) {
             if (!q->decision) continue;
             if (!subject_of(t, q->decision)) s = add_subject(t, q->decision, q->of ? q->of->name : "");
             subject *u = s ? NULL : subject_of(t, q->decision);
-            if (u && (last != q->decision || of != q->of)) u->layers++; /* a node's steps follow one another */
+            /* a node's steps follow one another */
+            if (u && (last != q->decision || of != q->of)) u->layers++;
             last = q->decision, of = q->of;
         }
     for (int r = 0; r < 2 && !s; r++) { /* how long a run takes, to know how many a round may have */
@@ -189,7 +199,8 @@ static int candidate_of(const subject *u, const hone_choice *c) {
         if (hone_choice_same(&u->problem, &u->at[k].choice, c)) return k;
     return -1;
 }
-/* What earlier calls measured: of these problems it counts, of all it teaches nothing that the fit would not see again. */
+/* What earlier calls measured: of these problems it counts, of all it teaches nothing that the fit would not
+   see again. */
 static void resume(tuner *t) {
     for (int k = 0; k < t->trials->line.n; k++) {
         const hone_wise *l = t->trials->line.at + k;
@@ -209,7 +220,7 @@ static void resume(tuner *t) {
     }
 }
 
-/* ---- rounds --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- rounds -------------------------------------------------------------------------------------------- */
 /* The next candidate to try; -1: none is worth it. */
 static int next_of(tuner *t, subject *u) {
     const hone_cost *cost = &t->cost[u->problem.kind];
@@ -233,7 +244,8 @@ static int next_of(tuner *t, subject *u) {
     return next;
 }
 static void tell(tuner *t, const char *what) {
-    if (t->wish->progress && t->wish->progress(t->wish->arg, fmin(spent(t) / t->seconds, 1), what)) t->stop = true;
+    if (t->wish->progress && t->wish->progress(t->wish->arg, fmin(spent(t) / t->seconds, 1), what))
+        t->stop = true;
 }
 static void count(const tuner *t, int *tried, int *all) {
     *tried = *all = 0;
@@ -292,13 +304,15 @@ static hone_status finals(tuner *t) {
         u->best = u->estimate;
         for (int i = 0; i < u->n_final; i++) {
             const candidate *c = u->at + u->finalist[i];
-            if (c->final > 0 && c->final < u->at[u->best].final && c->final < CLEARLY * u->at[u->estimate].final) u->best = u->finalist[i];
+            if (c->final > 0 && c->final < u->at[u->best].final &&
+                c->final < CLEARLY * u->at[u->estimate].final)
+                u->best = u->finalist[i];
         }
     }
     return HONE_OK;
 }
 
-/* ---- the whole model, with and without ------------------------------------------------------------------------------------------------ */
+/* ---- the whole model, with and without ----------------------------------------------------------------- */
 static int by_number(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
@@ -318,16 +332,20 @@ static hone_status take_turns(tuner *t, double share, turns *w, double *ns[2]) {
         o.wisdom = side == WITH ? t->trying : NULL;
         s = hone_exec_create(&t->model, &o, &e[side]);
         if (!s) s = hone_exec_run(e[side], t->in, t->out);
-        if (!s && ns && !(least[side] = hone_alloc(sizeof(double) * (size_t)(steps_of(e[side]) + 1)))) s = no_memory();
+        if (!s && ns && !(least[side] = hone_alloc(sizeof(double) * (size_t)(steps_of(e[side]) + 1))))
+            s = no_memory();
     }
     for (w->n = 0; w->n < MOST_TURNS && (w->n < LEAST_TURNS || !over(t, share)) && !s; w->n++) {
         for (int i = 0; i < 2 && !s; i++) {
             const int side = (w->n + i) % 2;
             uint64_t before = hone_clock_ns();
-            s = ns ? time_steps(t, e[side], w->n == 0, 1, least[side]) : hone_exec_run(e[side], t->in, t->out);
+            s = ns ? time_steps(t, e[side], w->n == 0, 1, least[side])
+                   : hone_exec_run(e[side], t->in, t->out);
             w->ms[side][w->n] = (double)(hone_clock_ns() - before) * 1e-6;
         }
-        if (w->n % 8 == 0) tell(t, ns ? "the best once more, in turns with the estimate" : "the whole model, with and without, in turns");
+        if (w->n % 8 == 0)
+            tell(t, ns ? "the best once more, in turns with the estimate"
+                       : "the whole model, with and without, in turns");
     }
     for (int side = 0; side < 2 && !s; side++) {
         qsort(w->ms[side], (size_t)w->n, sizeof(double), by_number);
@@ -340,7 +358,8 @@ static hone_status take_turns(tuner *t, double share, turns *w, double *ns[2]) {
     }
     return s;
 }
-/* Who was best of several may have had luck: it must win again, against the estimate alone, on fresh measurements. These are what is told. */
+/* Who was best of several may have had luck: it must win again, against the estimate alone, on fresh
+   measurements. These are what is told. */
 static hone_status verify(tuner *t) {
     turns *w = hone_alloc(sizeof *w);
     double *ns[2];
@@ -357,8 +376,9 @@ static hone_status verify(tuner *t) {
     return s;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------------------------- */
-/* What is there already is gone on with; what is of another machine or damaged is replaced, with a word; what is no wisdom is left alone. */
+/* ---- files --------------------------------------------------------------------------------------------- */
+/* What is there already is gone on with; what is of another machine or damaged is replaced, with a word; what
+   is no wisdom is left alone. */
 static hone_status open_file(tuner *t, const char *path, hone_wisdom **out) {
     hone_file f;
     *out = NULL;
@@ -366,9 +386,11 @@ static hone_status open_file(tuner *t, const char *path, hone_wisdom **out) {
         const bool ours = f.bytes == 0 || (f.bytes >= 11 && !memcmp(f.data, "hone wisdom", 11));
         hone_status s = hone_wisdom_read((const char *)f.data, f.bytes, out);
         hone_file_close(&f);
-        if (!ours) return hone_fail(HONE_BAD_INPUT, "'%s' is there and is no wisdom: name another file", path);
+        if (!ours)
+            return hone_fail(HONE_BAD_INPUT, "'%s' is there and is no wisdom: name another file", path);
         if (s == HONE_NO_MEMORY) return s;
-        if (s && !t->note[0]) snprintf(t->note, sizeof t->note, "'%s' is not gone on with: %s", path, hone_fail_text());
+        if (s && !t->note[0])
+            snprintf(t->note, sizeof t->note, "'%s' is not gone on with: %s", path, hone_fail_text());
     }
     return *out || (*out = hone_wisdom_create()) ? HONE_OK : no_memory();
 }
@@ -391,7 +413,8 @@ static hone_status gather(tuner *t) {
     for (int k = 0; k < t->subject.n; k++) {
         const subject *u = t->subject.at + k;
         if (u->best != u->estimate)
-            HONE_TRY(hone_wisdom_add(t->trying, &u->problem, &u->at[u->best].choice, (int64_t)(u->at[u->best].final / u->layers)));
+            HONE_TRY(hone_wisdom_add(t->trying, &u->problem, &u->at[u->best].choice,
+                                     (int64_t)(u->at[u->best].final / u->layers)));
     }
     return HONE_OK;
 }
@@ -404,7 +427,7 @@ static hone_status keep(tuner *t, const char *path) {
     return hone_advice_write(t->kept, path);
 }
 
-/* ---- the report ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the report ---------------------------------------------------------------------------------------- */
 static void put_candidate(const subject *u, int k, const char *key, hone_text *t) {
     hone_text_put(t, ", \"%s\": {\"choice\": \"", key);
     hone_choice_print(&u->problem, &u->at[k].choice, t);
@@ -416,9 +439,11 @@ static void put_report(const tuner *t, const turns *w, bool kept, const char *pa
     hone_text_put(to, "{\"file\": ");
     hone_text_json(to, path);
     hone_text_put(to,
-                  ", \"seconds\": %.2f, \"threads\": %d, \"rounds\": %d, \"tried\": %d, \"candidates\": %d, \"resumed\": %d, \"complete\": "
+                  ", \"seconds\": %.2f, \"threads\": %d, \"rounds\": %d, \"tried\": %d, \"candidates\": %d, "
+                  "\"resumed\": %d, \"complete\": "
                   "%s, \"note\": ",
-                  spent(t), t->options.threads, t->rounds, tried, all, t->resumed, t->complete ? "true" : "false");
+                  spent(t), t->options.threads, t->rounds, tried, all, t->resumed,
+                  t->complete ? "true" : "false");
     hone_text_json(to, t->note);
     hone_text_put(to, ", \"problems\": [");
     for (int k = 0; k < t->subject.n; k++) {
@@ -431,13 +456,16 @@ static void put_report(const tuner *t, const turns *w, bool kept, const char *pa
         hone_text_put(to, ", \"layers\": %d", u->layers);
         put_candidate(u, u->estimate, "estimate", to);
         put_candidate(u, u->best, "best", to);
-        hone_text_put(to, ", \"gain\": %.4f, \"tried\": %d, \"candidates\": %d}", was > 0 ? 1 - now / was : 0, u->tried, u->n);
+        hone_text_put(to, ", \"gain\": %.4f, \"tried\": %d, \"candidates\": %d}", was > 0 ? 1 - now / was : 0,
+                      u->tried, u->n);
     }
     hone_text_put(to,
-                  "], \"model\": {\"before_ms\": %.4f, \"after_ms\": %.4f, \"before_min_ms\": %.4f, \"after_min_ms\": %.4f, \"gain\": "
+                  "], \"model\": {\"before_ms\": %.4f, \"after_ms\": %.4f, \"before_min_ms\": %.4f, "
+                  "\"after_min_ms\": %.4f, \"gain\": "
                   "%.4f, \"runs\": %d}, \"choices\": %d, \"kept\": %s}",
                   w->median[WITHOUT], w->median[WITH], w->ms[WITHOUT][0], w->ms[WITH][0],
-                  w->median[WITHOUT] > 0 ? 1 - w->median[WITH] / w->median[WITHOUT] : 0, w->n, t->trying->line.n, kept ? "true" : "false");
+                  w->median[WITHOUT] > 0 ? 1 - w->median[WITH] / w->median[WITHOUT] : 0, w->n,
+                  t->trying->line.n, kept ? "true" : "false");
 }
 
 static hone_status tune(tuner *t, const char *path, const char *trials, hone_text *to) {
@@ -445,7 +473,8 @@ static hone_status tune(tuner *t, const char *path, const char *trials, hone_tex
     double prior[HONE_FEATURES];
     HONE_TRY(open_file(t, path, &t->kept));
     HONE_TRY(open_file(t, trials, &t->trials));
-    HONE_TRY(hone_advice_write(t->trials, trials)); /* a place that cannot be written is told before the work */
+    /* a place that cannot be written is told before the work */
+    HONE_TRY(hone_advice_write(t->trials, trials));
     HONE_TRY(find_subjects(t));
     for (int k = 0; k < t->subject.n; k++) {
         const hone_problem *p = &t->subject.at[k].problem;
@@ -472,25 +501,38 @@ hone_status hone_tune(const hone_model *m, hone_value *const *in, const hone_tun
     if (!m || !out || (!in && m->compiled->graph->in.n))
         return hone_fail(HONE_BAD_INPUT, "hone_tune: model, inputs and out must not be NULL");
     hone_text path = {0}, trials = {0}, report = {0};
-    tuner t = {
-        .in = in, .n_out = m->compiled->graph->out.n, .wish = wish ? wish : &plain, .begun = hone_clock_ns(), .state = 88172645463325252u};
+    tuner t = {.in = in,
+               .n_out = m->compiled->graph->out.n,
+               .wish = wish ? wish : &plain,
+               .begun = hone_clock_ns(),
+               .state = 88172645463325252u};
     t.seconds = t.wish->seconds > 0 ? t.wish->seconds : 30;
-    t.options.threads = t.wish->threads > 0 && t.wish->threads < hone_cores() ? t.wish->threads : hone_cores();
+    t.options.threads =
+        t.wish->threads > 0 && t.wish->threads < hone_cores() ? t.wish->threads : hone_cores();
     hone_units *units = NULL;
     const hone_compiled *form = NULL;
     hone_forms *forms = &((hone_model *)m)->forms; /* it grows, nothing else changes */
     hone_status s = hone_units_make(t.wish->device, t.wish->place, &units);
-    if (!s) s = hone_forms_get(forms, m->compiled, units, HONE_DTYPE_NONE, &form);
+    const hone_dtype precision = t.wish->precision;
+    if (!s) s = hone_units_precision(units, precision);
+    if (!s) s = hone_forms_get(forms, m->compiled, units, precision, &form);
+    t.options.precision = precision;
     t.model = form ? *form : *m->compiled, t.options.units = units;
-    t.arena = hone_arena_create(), t.trying = hone_wisdom_create(), t.model.packs = hone_packs_create(t.model.constants);
+    t.arena = hone_arena_create(), t.trying = hone_wisdom_create(),
+    t.model.packs = hone_packs_create(t.model.constants);
     t.model.residents = hone_residents_create(); /* packed constants have other numbers here */
     t.out = hone_alloc(sizeof *t.out * (size_t)(t.n_out + 1));
     if (t.wish->file) hone_text_put(&path, "%s", t.wish->file);
     else hone_advice_path(&path);
     hone_text_put(&trials, "%s.trials", path.text ? path.text : "");
     if (!s)
-        s = t.arena && t.trying && t.model.packs && t.model.residents && t.out && !path.failed && !trials.failed ? HONE_OK : no_memory();
-    if (!s && !path.n) s = hone_fail(HONE_BAD_INPUT, "there is no place for wisdom: neither XDG_CACHE_HOME nor HOME is set; name a file");
+        s = t.arena && t.trying && t.model.packs && t.model.residents && t.out && !path.failed &&
+                    !trials.failed
+                ? HONE_OK
+                : no_memory();
+    if (!s && !path.n)
+        s = hone_fail(HONE_BAD_INPUT,
+                      "there is no place for wisdom: neither XDG_CACHE_HOME nor HOME is set; name a file");
     if (!s) s = tune(&t, path.text, trials.text, &report);
     for (int k = 0; t.out && k < t.n_out; k++) hone_value_drop(t.out[k]);
     hone_free(t.out);

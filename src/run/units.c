@@ -15,8 +15,8 @@ typedef struct {
 static hone_status no_device(const char *name, int length) {
     hone_text t = {0};
     for (int k = 0; hone_devices(k); k++) hone_text_put(&t, "%s%s", k ? ", " : "", hone_devices(k)->name);
-    hone_status s =
-        hone_fail(HONE_BAD_INPUT, "there is no device '%.*s': there is %s (a plugin adds others)", length, name, t.text ? t.text : "");
+    hone_status s = hone_fail(HONE_BAD_INPUT, "there is no device '%.*s': there is %s (a plugin adds others)",
+                              length, name, t.text ? t.text : "");
     hone_text_free(&t);
     return s;
 }
@@ -31,15 +31,20 @@ static hone_status find(hone_units *u, const char *text, int length, int *out) {
     const char *digits = colon ? colon + 1 : "0";
     const int many = colon ? length - n - 1 : 1;
     if (many < 1 || many > 4 || (int)strspn(digits, "0123456789") < many)
-        return hone_fail(HONE_BAD_INPUT, "device '%.*s': behind the colon stands a number, as in %s:0", length, text, name);
+        return hone_fail(HONE_BAD_INPUT, "device '%.*s': behind the colon stands a number, as in %s:0",
+                         length, text, name);
     for (int k = 0; k < many; k++) unit.number = unit.number * 10 + digits[k] - '0';
     const int count = unit.row->count ? unit.row->count(unit.row) : 1;
+    if (count == 0)
+        return hone_fail(HONE_BAD_INPUT, "there is no '%s' on this machine: it wants %s", name,
+                         unit.row->missing ? unit.row->missing : "a device that is not here");
     if (unit.number >= count)
-        return hone_fail(HONE_BAD_INPUT, "there is no device '%.*s': there %s %d of '%s', counted from 0", length, text,
-                         count == 1 ? "is" : "are", count, name);
+        return hone_fail(HONE_BAD_INPUT, "there is no device '%.*s': there %s %d of '%s', counted from 0",
+                         length, text, count == 1 ? "is" : "are", count, name);
     for (*out = 0; *out < u->n; ++*out)
         if (u->unit[*out].row == unit.row && u->unit[*out].number == unit.number) return HONE_OK;
-    if (u->n == HONE_MOST_UNITS) return hone_fail(HONE_NOT_SUPPORTED, "a session has at most %d devices", HONE_MOST_UNITS);
+    if (u->n == HONE_MOST_UNITS)
+        return hone_fail(HONE_NOT_SUPPORTED, "a session has at most %d devices", HONE_MOST_UNITS);
     u->unit[u->n++] = unit;
     return HONE_OK;
 }
@@ -50,9 +55,11 @@ static hone_status add_rules(owned *o) {
             if (*at == '=') equals = at; /* names may have some too: the last one counts */
         if (end > line) {
             if (!equals || equals == line)
-                return hone_fail(HONE_BAD_INPUT, "'%.*s' does not say what goes where: PATTERN=DEVICE, as in layer4.*=cpu",
+                return hone_fail(HONE_BAD_INPUT,
+                                 "'%.*s' does not say what goes where: PATTERN=DEVICE, as in layer4.*=cpu",
                                  (int)(end - line), line);
-            if (o->units.n_rule == MOST_RULES) return hone_fail(HONE_NOT_SUPPORTED, "more than %d patterns for nodes", MOST_RULES);
+            if (o->units.n_rule == MOST_RULES)
+                return hone_fail(HONE_NOT_SUPPORTED, "more than %d patterns for nodes", MOST_RULES);
             hone_placing *r = o->rule + o->units.n_rule++;
             HONE_TRY(find(&o->units, equals + 1, (int)(end - equals - 1), &r->unit));
             *equals = 0, r->nodes = line;
@@ -90,4 +97,26 @@ void hone_units_free(hone_units *u) {
     if (!o) return;
     hone_free(o->text);
     hone_free(o);
+}
+hone_status hone_units_precision(const hone_units *u, hone_dtype precision) {
+    const bool tf32 = precision == HONE_PRECISION_TF32;
+    bool any = false;
+    if (precision != HONE_DTYPE_NONE && precision != HONE_DTYPE_F32 && precision != HONE_DTYPE_BF16 &&
+        precision != HONE_DTYPE_F16 && !tf32)
+        return hone_fail(HONE_NOT_SUPPORTED, "precision %s: a session computes in f32, bf16, f16 or tf32",
+                         hone_dtype_name(precision));
+    if (!tf32 && precision != HONE_DTYPE_BF16 && precision != HONE_DTYPE_F16) return HONE_OK;
+    for (int k = 0; u && k < u->n; k++) {
+        const hone_device *row = u->unit[k].row;
+        any |= row->tf32;
+        if (row->alloc && tf32 && !row->tf32)
+            return hone_fail(HONE_NOT_SUPPORTED, "precision tf32: %s has no products in it; cuda has",
+                             row->name);
+        if (row->alloc && !tf32 && !row->halves)
+            return hone_fail(HONE_NOT_SUPPORTED, "precision %s: %s computes in the types that the model has",
+                             hone_dtype_name(precision), row->name);
+    }
+    if (tf32 && !any)
+        return hone_fail(HONE_NOT_SUPPORTED, "precision tf32: the CPU has no products in it; cuda has");
+    return HONE_OK;
 }

@@ -8,5 +8,7 @@
 hone_status hone_units_make(const char *device, const char *place, hone_units **out) HONE_CHECKED;
 /* "plain:1" alone. */
 hone_status hone_unit_find(const char *device, hone_unit *out) HONE_CHECKED;
+/* Whether these devices can be asked for a precision: never silently something else. units NULL: the CPU. */
+hone_status hone_units_precision(const hone_units *, hone_dtype precision) HONE_CHECKED;
 void hone_units_free(hone_units *); /* NULL is fine */
 #endif

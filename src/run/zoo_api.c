@@ -6,7 +6,8 @@
 #include "run/model.h"
 #include "zoo/options.h"
 
-static hone_status put_model(const hone_library *lib, const hone_zoo_model *m, const char *spec, hone_text *t) {
+static hone_status put_model(const hone_library *lib, const hone_zoo_model *m, const char *spec,
+                             hone_text *t) {
     hone_zoo_size size;
     hone_text inputs = {0};
     hone_status s = hone_zoo_measure(spec, lib, &size, &inputs);
@@ -18,8 +19,8 @@ static hone_status put_model(const hone_library *lib, const hone_zoo_model *m, c
         hone_text_put(t, ", \"options\": ");
         hone_zoo_options_json(m, t);
         hone_text_put(t, ", \"inputs\": [%s]", inputs.text ? inputs.text : "");
-        hone_text_put(t, ", \"parameters\": %lld, \"weight_bytes\": %lld, \"nodes\": %d, \"flops\": ", (long long)size.parameters,
-                      (long long)size.weight_bytes, size.nodes);
+        hone_text_put(t, ", \"parameters\": %lld, \"weight_bytes\": %lld, \"nodes\": %d, \"flops\": ",
+                      (long long)size.parameters, (long long)size.weight_bytes, size.nodes);
         hone_text_put(t, size.flops > 0 ? "%.0f}" : "null}", size.flops);
     }
     hone_text_free(&inputs);
