@@ -30,9 +30,10 @@ const hone_option hone_args_common[] = {
 static const struct {
     char letter;
     const char *name;
-} letters[] = {{'i', "--input"},   {'s', "--shape"},     {'d', "--dim"},    {'t', "--threads"}, {'n', "--runs"},
-               {'k', "--top"},     {'p', "--precision"}, {'j', "--json"},   {'h', "--help"},    {'q', "--quiet"},
-               {'v', "--verbose"}, {'V', "--version"},   {'D', "--device"}, {'b', "--batch"}};
+} letters[] = {{'i', "--input"},  {'s', "--shape"}, {'d', "--dim"},       {'t', "--threads"},
+               {'n', "--runs"},   {'k', "--top"},   {'p', "--precision"}, {'j', "--json"},
+               {'h', "--help"},   {'q', "--quiet"}, {'v', "--verbose"},   {'V', "--version"},
+               {'D', "--device"}, {'b', "--batch"}};
 
 char hone_args_letter(const char *name) {
     for (size_t k = 0; k < sizeof letters / sizeof *letters; k++)
@@ -58,11 +59,25 @@ static void remember(const char *status, const char *message) {
     error.status = status;
 }
 const char *hone_args_last(void) { return error.message ? error.message : ""; }
+const char *hone_args_status(void) { return error.status ? error.status : "BUG"; }
+static const char *const status_names[] = {[HONE_OK] = "OK",
+                                           [HONE_BAD_INPUT] = "BAD_INPUT",
+                                           [HONE_NOT_SUPPORTED] = "NOT_SUPPORTED",
+                                           [HONE_NO_MEMORY] = "NO_MEMORY",
+                                           [HONE_IO] = "IO",
+                                           [HONE_BUG] = "BUG"};
+enum { STATUSES = sizeof status_names / sizeof *status_names };
+void hone_args_heard(const char *status, const char *message) {
+    int k = 0;
+    while (k < STATUSES && strcmp(status_names[k], status) != 0) k++;
+    if (*message) remember(k < STATUSES ? status_names[k] : "BUG", message);
+}
 void hone_args_answered(void) { answered = true; }
 int hone_args_end(int rc) {
     if (rc && json && !answered) {
         const char *message = error.message ? error.message : "it failed";
-        printf("{\"error\": {\"command\": \"%s\", \"status\": \"%s\", \"message\": ", command, error.status ? error.status : "BUG");
+        printf("{\"error\": {\"command\": \"%s\", \"status\": \"%s\", \"message\": ", command,
+               error.status ? error.status : "BUG");
         hone_json_put_text(stdout, message, strlen(message));
         printf("}}\n");
         fflush(stdout);
@@ -87,7 +102,8 @@ void *hone_must_alloc(size_t bytes) {
 
 static void begin_line(hone_colour c) {
     fflush(stdout);
-    fprintf(stderr, "%shone%s%s:%s ", hone_paint(stderr, c), *command ? " " : "", command, hone_paint(stderr, HONE_PLAIN));
+    fprintf(stderr, "%shone%s%s:%s ", hone_paint(stderr, c), *command ? " " : "", command,
+            hone_paint(stderr, HONE_PLAIN));
 }
 int hone_args_wrong(const char *format, ...) {
     va_list args;
@@ -98,7 +114,8 @@ int hone_args_wrong(const char *format, ...) {
     hone_printv(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
-    FILE *to = json && !error.message ? open_memstream(&text, &bytes) : NULL; /* the same words for the object */
+    /* the same words for the object */
+    FILE *to = json && !error.message ? open_memstream(&text, &bytes) : NULL;
     if (to) {
         va_start(args, format);
         hone_printv(to, format, args);
@@ -127,16 +144,12 @@ void hone_note(const char *format, ...) {
 }
 
 int hone_args_stopped(hone_status s, const char *why) {
-    static const char *const names[] = {[HONE_OK] = "OK",
-                                        [HONE_BAD_INPUT] = "BAD_INPUT",
-                                        [HONE_NOT_SUPPORTED] = "NOT_SUPPORTED",
-                                        [HONE_NO_MEMORY] = "NO_MEMORY",
-                                        [HONE_IO] = "IO",
-                                        [HONE_BUG] = "BUG"};
     begin_line(HONE_RED);
     hone_print_lines(stderr, why); /* a model's problems are a line each */
-    fputs(s == HONE_BUG ? ". This is a bug of Hone's, please report it with the model and the command\n" : "\n", stderr);
-    remember((size_t)s < sizeof names / sizeof *names ? names[s] : "BUG", why);
+    fputs(s == HONE_BUG ? ". This is a bug of Hone's, please report it with the model and the command\n"
+                        : "\n",
+          stderr);
+    remember((size_t)s < STATUSES ? status_names[s] : "BUG", why);
     return s == HONE_BUG ? 2 : 1;
 }
 int hone_args_failed(hone_status s) { return hone_args_stopped(s, hone_error()); }
@@ -160,7 +173,9 @@ static void add_word(hone_words *w, const char *text) {
     w->at = at;
 }
 
-const char *hone_args_nearest(const char *word, const char *const *names, int n) { return hone_nearest(word, strlen(word), names, n); }
+const char *hone_args_nearest(const char *word, const char *const *names, int n) {
+    return hone_nearest(word, strlen(word), names, n);
+}
 
 /* ---- help ---- */
 
@@ -176,8 +191,12 @@ static const hone_option *find(const hone_usage *u, const char *name, size_t len
 }
 enum { HELP_WIDE = 100, HELP_NARROW = 40, NAMES_WIDE = 34 };
 
-/* Words of a text, lines no longer than `wide`, later ones behind so many blanks; the cursor is at `at`. Ends the last line. */
-static void put_wrapped(FILE *to, const char *text, int indent, int wide, int at) {
+int hone_help_columns(FILE *to) {
+    const int wide = hone_columns(to);
+    return wide <= 0 || wide > HELP_WIDE ? HELP_WIDE : wide < HELP_NARROW ? HELP_NARROW : wide;
+}
+/* Ends the last line. */
+void hone_help_put(FILE *to, const char *text, int indent, int wide, int at) {
     for (const char *p = text; *p;) {
         const size_t n = strcspn(p, " "), seen = hone_text_columns(p, n);
         if (at > indent && at + 1 + (int)seen > wide) fprintf(to, "\n%*s", indent, ""), at = indent;
@@ -191,8 +210,8 @@ static int names_of(const hone_option *o, char *out, size_t room) {
     const char letter = o->name[1] == '-' ? hone_args_letter(o->name) : 0;
     char head[8] = "";
     if (letter) snprintf(head, sizeof head, "-%c, ", letter);
-    return snprintf(out, room, "%s%s%s%s", o->name[1] == '-' ? (letter ? head : "    ") : "", o->name, o->value ? " " : "",
-                    o->value ? o->value : "");
+    return snprintf(out, room, "%s%s%s%s", o->name[1] == '-' ? (letter ? head : "    ") : "", o->name,
+                    o->value ? " " : "", o->value ? o->value : "");
 }
 static void print_options(const hone_usage *u, const hone_option *options, int width, int wide) {
     char names[128];
@@ -203,18 +222,19 @@ static void print_options(const hone_usage *u, const hone_option *options, int w
         printf("  %s", names);
         if (n > width) printf("\n%*s", width + 4, "");
         else printf("%*s", width - n + 2, "");
-        put_wrapped(stdout, o->help, width + 4, wide, width + 4);
+        hone_help_put(stdout, o->help, width + 4, wide, width + 4);
     }
 }
 static void print_help(const hone_usage *u) {
     static const hone_option help[] = {{"--help", NULL, "this text", HONE_ARG_FLAG, NULL, 0}, {0}};
     const hone_option *const parts[] = {u->options, help, hone_args_common};
     const char *bold = hone_paint(stdout, HONE_BOLD), *plain = hone_paint(stdout, HONE_PLAIN);
-    int width = 6, wide = hone_columns(stdout);
+    int width = 6;
+    const int wide = hone_help_columns(stdout);
     char names[128];
-    wide = wide <= 0 || wide > HELP_WIDE ? HELP_WIDE : wide < HELP_NARROW ? HELP_NARROW : wide;
-    put_wrapped(stdout, u->what, 0, wide, 0);
-    printf("\n%susage%s  hone %s %s%s[options]\n\n%soptions%s\n", bold, plain, u->name, u->operands, *u->operands ? " " : "", bold, plain);
+    hone_help_put(stdout, u->what, 0, wide, 0);
+    printf("\n%susage%s  hone %s %s%s[options]\n\n%soptions%s\n", bold, plain, u->name, u->operands,
+           *u->operands ? " " : "", bold, plain);
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         for (const hone_option *o = parts[k]; o->name; o++) {
             const int n = names_of(o, names, sizeof names);
@@ -233,6 +253,7 @@ static void print_help(const hone_usage *u) {
 
 /* ---- reading ---- */
 
+enum { PORT_MOST = 65535 };
 static bool set_number(const hone_option *o, const char *text) {
     char *end;
     errno = 0;
@@ -240,6 +261,7 @@ static bool set_number(const hone_option *o, const char *text) {
     if (end == text || *end || errno || !isfinite(v) || v < o->low) return false;
     if (o->kind != HONE_ARG_NUMBER && (v != floor(v) || v > INT_MAX)) return false;
     if (o->kind == HONE_ARG_THREADS && v > HONE_THREADS_MOST) return false;
+    if (o->kind == HONE_ARG_PORT && v > PORT_MOST) return false;
     if (o->kind == HONE_ARG_NUMBER) *(double *)o->to = v;
     else *(int *)o->to = (int)v;
     return true;
@@ -253,11 +275,19 @@ static int set(const hone_option *o, const char *text) {
     case HONE_ARG_INT:
     case HONE_ARG_NUMBER:
         if (set_number(o, text)) return HONE_ARGS_GO;
-        return hone_args_wrong("%s needs a %s of at least %g, not '%s'", o->name, o->kind == HONE_ARG_INT ? "whole number" : "number",
-                               o->low, text);
+        if (o->kind == HONE_ARG_INT && strtod(text, NULL) > INT_MAX)
+            return hone_args_wrong("%s needs a whole number from %g to %d, not '%s'", o->name, o->low,
+                                   INT_MAX, text);
+        return hone_args_wrong("%s needs a %s of at least %g, not '%s'", o->name,
+                               o->kind == HONE_ARG_INT ? "whole number" : "number", o->low, text);
+    case HONE_ARG_PORT:
+        if (set_number(o, text)) return HONE_ARGS_GO;
+        return hone_args_wrong("%s needs a port: a number from 0 to %d, or -1 for none, not '%s'", o->name,
+                               PORT_MOST, text);
     case HONE_ARG_THREADS:
         if (set_number(o, text)) return HONE_ARGS_GO;
-        return hone_args_wrong("%s needs a whole number from %g to %d, not '%s'", o->name, o->low, HONE_THREADS_MOST, text);
+        return hone_args_wrong("%s needs a whole number from %g to %d, not '%s'", o->name, o->low,
+                               HONE_THREADS_MOST, text);
     }
     return HONE_ARGS_GO;
 }
@@ -286,7 +316,8 @@ static int take(const hone_usage *u, const hone_option *o, const char *text, int
     const int place = own ? (int)(o - u->options) : 0;
     if (o->kind == HONE_ARG_FLAG && text) return hone_args_wrong("%s takes no value", o->name);
     if (o->kind != HONE_ARG_FLAG && !text && ++*i < argc) text = argv[*i];
-    if (o->kind != HONE_ARG_FLAG && !text) return hone_args_wrong("%s needs a value: %s %s", o->name, o->name, o->value);
+    if (o->kind != HONE_ARG_FLAG && !text)
+        return hone_args_wrong("%s needs a value: %s %s", o->name, o->name, o->value);
     if (own && given[place] && o->kind != HONE_ARG_FLAG && o->kind != HONE_ARG_LIST)
         return hone_args_wrong("%s stands there twice; say it once", o->name);
     if (own) given[place] = true;
@@ -317,9 +348,11 @@ static int check_company(const hone_usage *u) {
     }
     return HONE_ARGS_GO;
 }
-static void look_for_json(const hone_usage *u, int argc, char **argv) { /* before all else: a mistake may come first */
+/* before all else: a mistake may come first */
+static void look_for_json(const hone_usage *u, int argc, char **argv) {
     if (!find(u, "--json", 6, 0)) return;
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) json |= !strcmp(argv[i], "--json") || !strcmp(argv[i], "-j");
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        json |= !strcmp(argv[i], "--json") || !strcmp(argv[i], "-j");
 }
 
 int hone_args_read(const hone_usage *u, int argc, char **argv, hone_words *operands) {
@@ -371,10 +404,11 @@ int hone_args_read(const hone_usage *u, int argc, char **argv, hone_words *opera
         }
     }
     if (quiet) hone_progress_silence();
-    if (operands->n < u->least) return hone_args_wrong("%s is missing: hone %s %s [options]", u->operands, u->name, u->operands);
+    if (operands->n < u->least)
+        return hone_args_wrong("%s is missing: hone %s %s [options]", u->operands, u->name, u->operands);
     if (u->most >= 0 && operands->n > u->most)
-        return hone_args_wrong("'%s' is one word too many: hone %s %s%s[options]", operands->at[u->most], u->name, u->operands,
-                               *u->operands ? " " : "");
+        return hone_args_wrong("'%s' is one word too many: hone %s %s%s[options]", operands->at[u->most],
+                               u->name, u->operands, *u->operands ? " " : "");
     if ((rc = check_company(u)) != HONE_ARGS_GO || !spool || !strstr(u->operands, "MODEL")) return rc;
     for (int k = 0; k < operands->n; k++)
         if (!strcmp(operands->at[k], "-") && !(operands->at[k] = spool())) return 1;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bench_against: an earlier result of `hone bench`, read from its file, and the verdict beside it. A result holds its times and what made them:
-   the program, its words, its folder. Where that very program is still there it can run again, in turn with this one; what slows the
-   machine then slows both. Where it is not, the stored times are all there is, and the difference includes that of two moments. */
+   bench_against: an earlier result of `hone bench`, read from its file, and the verdict beside it. A result
+   holds its times and what made them: the program, its words, its folder. Where that very program is still
+   there it can run again, in turn with this one; what slows the
+   machine then slows both. Where it is not, the stored times are all there is, and the difference includes
+   that of two moments. */
 #include <errno.h>
 #include <stdint.h>
 #include <math.h>
@@ -25,7 +27,8 @@ void hone_program_self(char *path, size_t room) {
 
 bool hone_program_mark(const char *path, char mark[20]) {
     unsigned char bytes[1 << 14];
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a: not against forgers, but no build gives another's by chance */
+    /* FNV-1a: not against forgers, but no build gives another's by chance */
+    uint64_t h = 0xcbf29ce484222325u;
     FILE *f = fopen(path, "rbe");
     if (!f) return false;
     for (size_t n; (n = fread(bytes, 1, sizeof bytes, f)) > 0;)
@@ -44,10 +47,13 @@ bool hone_base_program(const hone_json *result, hone_other *out, char *why, size
     char mark[20];
     bool texts = words && words->type == HONE_JSON_ARRAY && words->n > 0;
     for (const hone_json *w = texts ? words->first : NULL; w; w = w->next) texts &= w->type == HONE_JSON_TEXT;
-    if (*program != '/' || !*build || *folder != '/' || !texts) snprintf(why, room, "it does not say which program made it, and how");
-    else if (stat(program, &st) || !S_ISREG(st.st_mode)) snprintf(why, room, "the program that made it, %.300s, is gone", program);
+    if (*program != '/' || !*build || *folder != '/' || !texts)
+        snprintf(why, room, "it does not say which program made it, and how");
+    else if (stat(program, &st) || !S_ISREG(st.st_mode))
+        snprintf(why, room, "the program that made it, %.300s, is gone", program);
     else if (!hone_program_mark(program, mark) || strcmp(mark, build) != 0)
-        snprintf(why, room, "%.300s is another build by now; save with a copy of it to compare builds", program);
+        snprintf(why, room, "%.300s is another build by now; save with a copy of it to compare builds",
+                 program);
     else if (access(program, X_OK)) snprintf(why, room, "%.300s may not be run", program);
     else {
         *out = (hone_other){program, folder, hone_json_text(by, "level", ""), words};
@@ -63,7 +69,8 @@ static char *read_text(const char *path) {
     FILE *f = fopen(path, "rbe");
     struct stat st;
     if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MOST) {
-        hone_args_wrong("--against %s: %s", path, f ? "no file that 'hone bench --save' wrote" : strerror(errno));
+        hone_args_wrong("--against %s: %s", path,
+                        f ? "no file that 'hone bench --save' wrote" : strerror(errno));
     } else {
         text = hone_must_alloc((size_t)st.st_size + 1);
         text[fread(text, 1, (size_t)st.st_size, f)] = 0;
@@ -76,7 +83,8 @@ static bool failed(const hone_json *r) { return hone_json_get(r, "failed") != NU
 static bool is_result(const hone_json *r) {
     const hone_json *times = hone_json_get(r, "samples_ms");
     if (failed(r)) return true;
-    if (!hone_json_text(r, "model", NULL) || !times || times->type != HONE_JSON_ARRAY || !times->n) return false;
+    if (!hone_json_text(r, "model", NULL) || !times || times->type != HONE_JSON_ARRAY || !times->n)
+        return false;
     for (const hone_json *t = times->first; t; t = t->next)
         if (t->type != HONE_JSON_NUMBER || !(t->number > 0) || !isfinite(t->number)) return false;
     return true;
@@ -103,7 +111,9 @@ int hone_base_read(const char *path, hone_json **out) {
     return hone_args_wrong("--against %s: not a result of 'hone bench': write one with --save", path);
 }
 
-static bool same_batch(const hone_json *r, const hone_bench_row *row) { return (int)hone_json_number(r, "batch", 0) == row->batch; }
+static bool same_batch(const hone_json *r, const hone_bench_row *row) {
+    return (int)hone_json_number(r, "batch", 0) == row->batch;
+}
 
 const hone_json *hone_base_find(const hone_json *base, const hone_bench_row *row, int rows) {
     int n;
@@ -111,7 +121,8 @@ const hone_json *hone_base_find(const hone_json *base, const hone_bench_row *row
     if (n == 1 && rows == 1) return failed(r) ? NULL : r; /* two things that differ on purpose */
     for (int k = 0; k < n; k++, r = r->next)
         if (!failed(r) && !strcmp(hone_json_text(r, "model", ""), row->model) && same_batch(r, row) &&
-            (int)hone_json_number(r, "threads", 0) == row->threads && !strcmp(hone_json_text(r, "precision", ""), row->precision))
+            (int)hone_json_number(r, "threads", 0) == row->threads &&
+            !strcmp(hone_json_text(r, "precision", ""), row->precision))
             return r;
     return NULL;
 }
@@ -138,7 +149,8 @@ static void note_differences(const hone_bench *b, const hone_json *base, hone_be
     if (strcmp(precision, r->row.precision) != 0) note(r, "precision", precision);
     snprintf(number, sizeof number, "%g ms", hone_json_number(base, "pause_ms", 0));
     if (hone_json_number(base, "pause_ms", 0) != r->row.pause_ms) note(r, "pause", number);
-    const char *level = getenv("HONE_CPU"), *was = hone_json_text(hone_json_get(base, "made_by"), "level", "");
+    const char *level = getenv("HONE_CPU"),
+               *was = hone_json_text(hone_json_get(base, "made_by"), "level", "");
     if (strcmp(was, level ? level : "") != 0) note(r, "HONE_CPU", *was ? was : "not set");
     if (strcmp(cpu, b->cpu) != 0) note(r, "another machine,", cpu);
 }
@@ -148,15 +160,16 @@ static void judge_stored(const hone_json *base, hone_bench_result *r) {
     hone_times times = {0};
     double was[BLOCKS], now[BLOCKS];
     for (const hone_json *t = list->first; t; t = t->next) hone_times_add(&times, t->number);
-    int n_was = hone_stats_blocks(times.ms, times.n, BLOCKS, was), n_now = hone_stats_blocks(r->times.ms, r->times.n, BLOCKS, now);
+    int n_was = hone_stats_blocks(times.ms, times.n, BLOCKS, was),
+        n_now = hone_stats_blocks(r->times.ms, r->times.n, BLOCKS, now);
     r->against.base_ms = hone_stats_median(times.ms, times.n);
     r->against.rounds = n_was < n_now ? n_was : n_now;
     hone_stats_apart(was, n_was, now, n_now, &r->against.ratio);
     free(times.ms);
 }
 
-void hone_base_judge(const hone_bench *b, const hone_json *result, hone_bench_result *r, const double *base, const double *now, int rounds,
-                     int pairs) {
+void hone_base_judge(const hone_bench *b, const hone_json *result, hone_bench_result *r, const double *base,
+                     const double *now, int rounds, int pairs) {
     r->against.there = true;
     r->against.pairs = pairs;
     r->against.rounds = rounds;
@@ -164,5 +177,6 @@ void hone_base_judge(const hone_bench *b, const hone_json *result, hone_bench_re
     if (pairs) hone_stats_rounds(base, now, rounds, pairs, &r->against.ratio);
     else judge_stored(result, r);
     r->against.verdict = r->against.rounds < BLOCKS_MIN ? 0 : hone_stats_verdict(&r->against.ratio);
-    if (r->against.rounds < BLOCKS_MIN) hone_bench_warn(r, "too few runs to compare: at least %d on each side", BLOCKS_MIN);
+    if (r->against.rounds < BLOCKS_MIN)
+        hone_bench_warn(r, "too few runs to compare: at least %d on each side", BLOCKS_MIN);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bench_tell: what `hone bench` prints: one row in lines, a sweep as a table, either as JSON; and what the numbers do not say by themselves, as
-   warnings in words. */
+   bench_tell: what `hone bench` prints: one row in lines, a sweep as a table, either as JSON; and what the
+   numbers do not say by themselves, as warnings in words. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +32,9 @@ static void warn_small(hone_bench_result *r) {
     for (const hone_json *i = inputs ? inputs->first : NULL; i; i = i->next) {
         const hone_json *small = hone_json_get(i, "small");
         if (!small || small->type != HONE_JSON_TRUE) continue;
-        hone_bench_warn(r, "free dims are guesses, so input '%.40s' is %.60s: is that what is used? --dim NAME=SIZE says others",
+        hone_bench_warn(r,
+                        "free dims are guesses, so input '%.40s' is %.60s: is that what is used? --dim "
+                        "NAME=SIZE says others",
                         hone_json_text(i, "name", ""), hone_json_text(i, "type", ""));
         return;
     }
@@ -47,29 +49,44 @@ void hone_bench_judge(const hone_bench *b, hone_bench_result *r) {
     const hone_stats *s = &r->stats;
     warn_small(r);
     if (s->n < RUNS_FEW)
-        hone_bench_warn(r, "too short: %d run%s; p90 and p99 are little more than the slowest (--runs or --seconds asks for more)", s->n,
-                        s->n == 1 ? "" : "s");
+        hone_bench_warn(r,
+                        "too short: %d run%s; p90 and p99 are little more than the slowest (--runs or "
+                        "--seconds asks for more)",
+                        s->n, s->n == 1 ? "" : "s");
     else if (s->sum < SHORT_MS)
-        hone_bench_warn(r, "too short: all runs together took %s; one disturbance counts much (--runs or --seconds asks for more)",
+        hone_bench_warn(r,
+                        "too short: all runs together took %s; one disturbance counts much (--runs or "
+                        "--seconds asks for more)",
                         hone_text_ms(s->sum));
     if (s->spread > noisy && b->load > 1)
-        hone_bench_warn(r, "noise: the middle half of the runs spreads over %.0f %% of the median; other processes were busy (load %.1f)",
+        hone_bench_warn(r,
+                        "noise: the middle half of the runs spreads over %.0f %% of the median; other "
+                        "processes were busy (load %.1f)",
                         s->spread * 100, b->load);
     else if (s->spread > noisy)
-        hone_bench_warn(r, "noise: the middle half of the runs spreads over %.0f %% of the median; something else may use the machine",
+        hone_bench_warn(r,
+                        "noise: the middle half of the runs spreads over %.0f %% of the median; something "
+                        "else may use the machine",
                         s->spread * 100);
     if (s->spread <= noisy && s->n >= 100 && s->p99 > far * s->median)
-        hone_bench_warn(r, "noise: one run in a hundred took %.0f times the median or more; something else uses the machine now and then",
+        hone_bench_warn(r,
+                        "noise: one run in a hundred took %.0f times the median or more; something else uses "
+                        "the machine now and then",
                         s->p99 / s->median);
     if (r->trend > drifting)
-        hone_bench_warn(r, "throttling? runs at the end took %.0f %% longer than at the start: the CPU grows hot, or others grow busy",
+        hone_bench_warn(r,
+                        "throttling? runs at the end took %.0f %% longer than at the start: the CPU grows "
+                        "hot, or others grow busy",
                         r->trend * 100);
     if (r->trend < -drifting)
-        hone_bench_warn(r, "runs at the end took %.0f %% less than at the start: the warm-up was too short (--warmup), or others went idle",
+        hone_bench_warn(r,
+                        "runs at the end took %.0f %% less than at the start: the warm-up was too short "
+                        "(--warmup), or others went idle",
                         -r->trend * 100);
 }
 
-/* The least time that arithmetic, or memory where the bytes fit no cache, would allow, as a share of the median. */
+/* The least time that arithmetic, or memory where the bytes fit no cache, would allow, as a share of the
+   median. */
 double hone_bench_share(const hone_bench_result *r, bool *memory) {
     double compute = r->flops / r->peak_flops_per_s, moving = r->bytes / r->peak_bytes_per_s;
     *memory = false;
@@ -78,7 +95,9 @@ double hone_bench_share(const hone_bench_result *r, bool *memory) {
     return compute * 1000 / r->stats.median;
 }
 
-static double per_second(const hone_bench_result *r) { return 1000.0 * r->stats.n * (r->row.batch ? r->row.batch : 1) / r->stats.sum; }
+static double per_second(const hone_bench_result *r) {
+    return 1000.0 * r->stats.n * (r->row.batch ? r->row.batch : 1) / r->stats.sum;
+}
 
 /* ---- for people ---- */
 
@@ -103,8 +122,9 @@ static void tell_inputs(const hone_bench_result *r) {
     const hone_json *inputs = hone_json_get(r->hello, "inputs");
     int shown = 0;
     for (const hone_json *i = inputs ? inputs->first : NULL; i && shown < MOST; i = i->next, shown++)
-        hone_print(stdout, "input       %s  %s  %s%s%s\n", hone_json_text(i, "name", ""), hone_json_text(i, "type", ""),
-                   hone_paint(stdout, HONE_DIM), hone_json_text(i, "from", ""), hone_paint(stdout, HONE_PLAIN));
+        hone_print(stdout, "input       %s  %s  %s%s%s\n", hone_json_text(i, "name", ""),
+                   hone_json_text(i, "type", ""), hone_paint(stdout, HONE_DIM), hone_json_text(i, "from", ""),
+                   hone_paint(stdout, HONE_PLAIN));
     if (inputs && inputs->n > shown) hone_print(stdout, "            and %d more\n", inputs->n - shown);
 }
 
@@ -113,51 +133,73 @@ static void tell_roofline(const hone_bench_result *r) {
     double share = hone_bench_share(r, &memory), s = r->stats.median / 1000;
     if (!isfinite(share)) printf("roofline    not known: the work of this model depends on its numbers\n");
     else if (memory)
-        hone_print(stdout, "roofline    %s of what memory allows: %s/s of %s/s, measured just now; nothing keeps %s of parameters near\n",
-                   text_percent(share), hone_text_bytes(r->bytes / s), hone_text_bytes(r->peak_bytes_per_s), hone_text_bytes(r->bytes));
+        hone_print(stdout,
+                   "roofline    %s of what memory allows: %s/s of %s/s, measured just now; nothing keeps %s "
+                   "of parameters near\n",
+                   text_percent(share), hone_text_bytes(r->bytes / s), hone_text_bytes(r->peak_bytes_per_s),
+                   hone_text_bytes(r->bytes));
     else
-        hone_print(stdout, "roofline    %s of what arithmetic allows: %s/s of %s/s (f32 multiply-add, measured just now)\n",
-                   text_percent(share), hone_text_flops(r->flops / s), hone_text_flops(r->peak_flops_per_s));
+        hone_print(
+            stdout,
+            "roofline    %s of what arithmetic allows: %s/s of %s/s (f32 multiply-add, measured just now)\n",
+            text_percent(share), hone_text_flops(r->flops / s), hone_text_flops(r->peak_flops_per_s));
 }
 
-static hone_colour verdict_colour(int verdict) { return verdict > 0 ? HONE_GREEN : verdict < 0 ? HONE_RED : HONE_PLAIN; }
+static hone_colour verdict_colour(int verdict) {
+    return verdict > 0 ? HONE_GREEN : verdict < 0 ? HONE_RED : HONE_PLAIN;
+}
 
 static void tell_against(const hone_bench *b, const hone_bench_result *r, const char *indent) {
     const hone_ratio *q = &r->against.ratio;
     if (!r->against.there) return;
     hone_print(stdout, "%s%s%s%s, %.3f x as fast as %s (95 %% interval %.3f x to %.3f x); %s there\n", indent,
-               hone_paint(stdout, verdict_colour(r->against.verdict)), verdicts[r->against.verdict + 1], hone_paint(stdout, HONE_PLAIN),
-               q->ratio, b->against, q->low, q->high, hone_text_ms(r->against.base_ms));
+               hone_paint(stdout, verdict_colour(r->against.verdict)), verdicts[r->against.verdict + 1],
+               hone_paint(stdout, HONE_PLAIN), q->ratio, b->against, q->low, q->high,
+               hone_text_ms(r->against.base_ms));
     hone_print(stdout, "%*s", (int)strlen(indent), "");
     if (r->against.pairs)
-        hone_print(stdout, "from %d rounds in turn with the program that made it, in %d pair%s of processes\n", r->against.rounds,
-                   r->against.pairs, r->against.pairs == 1 ? "" : "s");
+        hone_print(stdout,
+                   "from %d rounds in turn with the program that made it, in %d pair%s of processes\n",
+                   r->against.rounds, r->against.pairs, r->against.pairs == 1 ? "" : "s");
     else
-        hone_print(stdout, "from its stored times, not in turn: what changed on the machine since counts as difference (%s)\n",
+        hone_print(stdout,
+                   "from its stored times, not in turn: what changed on the machine since counts as "
+                   "difference (%s)\n",
                    r->against.why);
-    if (*r->against.note) hone_print(stdout, "%*snot the same there: %s\n", (int)strlen(indent), "", r->against.note);
+    if (*r->against.note)
+        hone_print(stdout, "%*snot the same there: %s\n", (int)strlen(indent), "", r->against.note);
 }
 
 static void tell_one(const hone_bench *b) {
     const hone_bench_result *r = b->result;
     const hone_stats *s = &r->stats;
-    hone_print(stdout, "model       %s, %s, %d thread%s", r->row.model, r->row.precision, r->row.threads, r->row.threads == 1 ? "" : "s");
+    hone_print(stdout, "model       %s, %s, %d thread%s", r->row.model, r->row.precision, r->row.threads,
+               r->row.threads == 1 ? "" : "s");
     if (r->row.pause_ms > 0) hone_print(stdout, ", %g ms before each run", r->row.pause_ms);
     if (r->row.batch) hone_print(stdout, ", batch %d", r->row.batch);
     hone_print(stdout, ", cpu%s%s\n", *b->cpu ? ": " : "", b->cpu);
     tell_inputs(r);
-    hone_print(stdout, "latency     %s%s%s median, %s p90, %s p99, spread %s  (%d run%s in %s, after %d to warm up)\n",
-               hone_paint(stdout, HONE_BOLD), hone_text_ms(s->median), hone_paint(stdout, HONE_PLAIN), hone_text_ms(s->p90),
-               hone_text_ms(s->p99), text_percent(s->spread), s->n, s->n == 1 ? "" : "s", hone_text_ms(s->sum), r->warmup);
-    if (!(r->row.pause_ms > 0)) hone_print(stdout, "throughput  %s %s/s\n", text_rate(per_second(r)), r->row.batch ? "items" : "runs");
-    hone_print(stdout, "load        %s, then %s for the first run, with planning\n", hone_text_ms(r->load_ms), hone_text_ms(r->first_ms));
-    hone_print(stdout, "memory      %s peak, of a process that does only this\n", hone_text_bytes(r->peak_bytes));
+    hone_print(
+        stdout,
+        "latency     %s%s%s median, %s p90, %s p99, spread %s  (%d run%s in %s, after %d to warm up)\n",
+        hone_paint(stdout, HONE_BOLD), hone_text_ms(s->median), hone_paint(stdout, HONE_PLAIN),
+        hone_text_ms(s->p90), hone_text_ms(s->p99), text_percent(s->spread), s->n, s->n == 1 ? "" : "s",
+        hone_text_ms(s->sum), r->warmup);
+    if (!(r->row.pause_ms > 0))
+        hone_print(stdout, "throughput  %s %s/s\n", text_rate(per_second(r)),
+                   r->row.batch ? "items" : "runs");
+    hone_print(stdout, "load        %s, then %s for the first run, with planning\n", hone_text_ms(r->load_ms),
+               hone_text_ms(r->first_ms));
+    hone_print(stdout, "memory      %s peak, of a process that does only this\n",
+               hone_text_bytes(r->peak_bytes));
     tell_roofline(r);
     tell_against(b, r, "against     ");
     char wisdom[512];
-    if (hone_wisdom_words(hone_json_get(r->hello, "wisdom"), wisdom, sizeof wisdom)) hone_print(stdout, "wisdom      %s\n", wisdom);
+    if (hone_wisdom_words(hone_json_get(r->hello, "wisdom"), wisdom, sizeof wisdom))
+        hone_print(stdout, "wisdom      %s\n", wisdom);
     for (int k = 0; k < r->warnings; k++)
-        hone_print(stdout, "%swarning%s     %s\n", hone_paint(stdout, HONE_RED), hone_paint(stdout, HONE_PLAIN), r->warning[k]);
+        hone_print(stdout, "%swarning%s     %s\n", hone_paint(stdout, HONE_RED),
+                   hone_paint(stdout, HONE_PLAIN), r->warning[k]);
 }
 
 static void tell_name(const hone_bench_result *r, char *out, size_t room) {
@@ -167,8 +209,9 @@ static void tell_name(const hone_bench_result *r, char *out, size_t room) {
 }
 
 static void tell_sweep(const hone_bench *b) {
-    static const char *const head[] = {"model",  "batch",      "threads", "precision", "median", "p90",     "p99",
-                                       "spread", "throughput", "load",    "first",     "memory", "roofline"};
+    static const char *const head[] = {"model", "batch",  "threads", "precision",  "median",
+                                       "p90",   "p99",    "spread",  "throughput", "load",
+                                       "first", "memory", "roofline"};
     hone_table *t = hone_table_create("lrrlrrrrrrrrr", head);
     hone_print(stdout, "cpu         %s; each row in a process of its own\n\n", *b->cpu ? b->cpu : "unnamed");
     for (const hone_bench_result *r = b->result; r < b->result + b->n; r++) {
@@ -200,7 +243,8 @@ static void tell_sweep(const hone_bench *b) {
         if (r->against.there || r->warnings) hone_print(stdout, "\n%s\n", name);
         tell_against(b, r, "  ");
         for (int k = 0; k < r->warnings; k++)
-            hone_print(stdout, "  %swarning%s  %s\n", hone_paint(stdout, HONE_RED), hone_paint(stdout, HONE_PLAIN), r->warning[k]);
+            hone_print(stdout, "  %swarning%s  %s\n", hone_paint(stdout, HONE_RED),
+                       hone_paint(stdout, HONE_PLAIN), r->warning[k]);
     }
 }
 
@@ -218,7 +262,8 @@ static void put_inputs(FILE *to, const hone_bench_result *r) {
         const char *name = hone_json_text(i, "name", "");
         fprintf(to, "%s{\"name\": ", i == inputs->first ? "" : ", ");
         hone_json_put_text(to, name, strlen(name));
-        const char *type = hone_json_text(i, "type", ""), *dims = strchr(type, '['); /* "f32[1,28]"; what is no tensor has no dims */
+        /* "f32[1,28]"; what is no tensor has no dims */
+        const char *type = hone_json_text(i, "type", ""), *dims = strchr(type, '[');
         char dtype[16];
         snprintf(dtype, sizeof dtype, "%.*s", dims ? (int)(dims - type) : 0, type);
         hone_json_member_text(to, "type", type);
@@ -255,8 +300,8 @@ static void put_against(FILE *to, const hone_bench *b, const hone_bench_result *
     hone_json_member_number(to, "low", r->against.ratio.low);
     hone_json_member_number(to, "high", r->against.ratio.high);
     hone_json_member_number(to, "base_median_ms", r->against.base_ms);
-    fprintf(to, ", \"interleaved\": %s, \"rounds\": %d, \"process_pairs\": %d", r->against.pairs ? "true" : "false", r->against.rounds,
-            r->against.pairs);
+    fprintf(to, ", \"interleaved\": %s, \"rounds\": %d, \"process_pairs\": %d",
+            r->against.pairs ? "true" : "false", r->against.rounds, r->against.pairs);
     hone_json_member_text(to, "why_not_interleaved", r->against.why);
     hone_json_member_text(to, "not_the_same", r->against.note);
     fputc('}', to);
@@ -308,7 +353,8 @@ static void put_result(FILE *to, const hone_bench *b, const hone_bench_result *r
     hone_json_member_number(to, "peak_bytes", r->peak_bytes);
     put_roofline(to, r);
     char wisdom[512];
-    if (hone_wisdom_words(hone_json_get(r->hello, "wisdom"), wisdom, sizeof wisdom)) hone_json_member_text(to, "wisdom", wisdom);
+    if (hone_wisdom_words(hone_json_get(r->hello, "wisdom"), wisdom, sizeof wisdom))
+        hone_json_member_text(to, "wisdom", wisdom);
     fprintf(to, ", \"warnings\": [");
     for (int k = 0; k < r->warnings; k++) {
         if (k) fprintf(to, ", ");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone check: loads and compiles a model and plans a run of it, without running it. Lists every problem when it cannot; else where it would run and
-   in how much memory. For people and for scripts: the exit code is the answer. */
+   hone check: loads and compiles a model and plans a run of it, without running it. Lists every problem when
+   it cannot; else where it would run and in how much memory. For people and for scripts: the exit code is the
+   answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static const struct {
                 {"device", "on other devices"},
                 {"host", "on the host"}};
 static way way_of(const char *tactic) {
-    static const char *const tile[] = {"tile", "copy", "over", "interpret"}, *const host[] = {"host", "control"};
+    static const char *const tile[] = {"tile", "copy", "over", "interpret"}, *const host[] = {"host",
+                                                                                              "control"};
     for (size_t k = 0; k < sizeof host / sizeof *host; k++)
         if (!strcmp(tactic, host[k])) return HOST;
     for (size_t k = 0; k < sizeof tile / sizeof *tile; k++)
@@ -50,7 +52,8 @@ static account sum_up(const hone_json *plan) {
     }
     for (int k = 0; k < a.nodes; k++) a.count[of[k]]++;
     free(of);
-    static const char *const parts[] = {"parameter_bytes", "packed_bytes", "arena_bytes", "scratch_bytes", "input_bytes", "output_bytes"};
+    static const char *const parts[] = {"parameter_bytes", "packed_bytes", "arena_bytes",
+                                        "scratch_bytes",   "input_bytes",  "output_bytes"};
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) a.memory += hone_json_number(plan, parts[k], 0);
     return a;
 }
@@ -102,9 +105,11 @@ static void tell_forgiven(const hone_model *m, bool json) {
     hone_text_release(text);
 }
 
-static void tell_json(const char *path, const char *wrong, const hone_planned *p, const hone_model *m, const char *device) {
-    static const char *const copied[] = {"arena_bytes",   "lower_bound_bytes", "parameter_bytes", "packed_bytes",
-                                         "scratch_bytes", "input_bytes",       "output_bytes",    "flops"};
+static void tell_json(const char *path, const char *wrong, const hone_planned *p, const hone_model *m,
+                      const char *device) {
+    static const char *const copied[] = {
+        "arena_bytes",   "lower_bound_bytes", "parameter_bytes", "packed_bytes",
+        "scratch_bytes", "input_bytes",       "output_bytes",    "flops"};
     printf("{\"model\": ");
     path = hone_model_shown(path);
     hone_json_put_text(stdout, path, strlen(path));
@@ -118,8 +123,8 @@ static void tell_json(const char *path, const char *wrong, const hone_planned *p
         tell_text("device", device);
         printf(", \"dims_given\": %s, \"dims_guessed\": %s", p->given_json ? p->given_json : "null",
                p->guessed_json ? p->guessed_json : "null");
-        printf(", \"whole\": %s, \"nodes\": %d, \"steps\": %d, \"nodes_by\": {", whole && whole->type == HONE_JSON_TRUE ? "true" : "false",
-               a.nodes, a.steps);
+        printf(", \"whole\": %s, \"nodes\": %d, \"steps\": %d, \"nodes_by\": {",
+               whole && whole->type == HONE_JSON_TRUE ? "true" : "false", a.nodes, a.steps);
         for (int k = 0; k < WAYS; k++) printf("%s\"%s\": %d", k ? ", " : "", ways[k].json, a.count[k]);
         printf("}, \"peak_bytes\": %.0f", a.memory);
         if (hone_json_get(p->plan, "devices"))
@@ -141,8 +146,8 @@ static void tell_devices(const hone_json *plan) {
     hone_print(stdout, "copies %.0f, %s a run\n", hone_json_number(plan, "copies", 0),
                hone_text_bytes(hone_json_number(plan, "copied_bytes", 0)));
     for (const hone_json *h = host ? host->first : NULL; h; h = h->next)
-        hone_print(stdout, "  on the cpu: %s (%s): %s\n", hone_json_text(h, "node", ""), hone_json_text(h, "op", ""),
-                   hone_json_text(h, "why", ""));
+        hone_print(stdout, "  on the cpu: %s (%s): %s\n", hone_json_text(h, "node", ""),
+                   hone_json_text(h, "op", ""), hone_json_text(h, "why", ""));
 }
 static void tell_plan(const hone_planned *p, const char *device) {
     account a = sum_up(p->plan);
@@ -151,16 +156,20 @@ static void tell_plan(const hone_planned *p, const char *device) {
     if (*p->given || *p->guessed) {
         hone_print(stdout, "for     %s", p->given);
         if (*p->guessed)
-            hone_print(stdout, "%s%s  %s(guessed; --dim NAME=SIZE says otherwise)%s", *p->given ? ", " : "", p->guessed, dim, plain);
+            hone_print(stdout, "%s%s  %s(guessed; --dim NAME=SIZE says otherwise)%s", *p->given ? ", " : "",
+                       p->guessed, dim, plain);
         printf("\n");
     }
-    hone_print(stdout, "where   %s: %d node%s in %d step%s: ", device, a.nodes, a.nodes == 1 ? "" : "s", a.steps, a.steps == 1 ? "" : "s");
+    hone_print(stdout, "where   %s: %d node%s in %d step%s: ", device, a.nodes, a.nodes == 1 ? "" : "s",
+               a.steps, a.steps == 1 ? "" : "s");
     const way order[] = {DEVICE, KERNEL, TILE, HOST, NO_STEP};
     for (int k = 0, told = 0; k < WAYS; k++)
-        if (a.count[order[k]]) hone_print(stdout, "%s%d %s", told++ ? ", " : "", a.count[order[k]], ways[order[k]].text);
+        if (a.count[order[k]])
+            hone_print(stdout, "%s%d %s", told++ ? ", " : "", a.count[order[k]], ways[order[k]].text);
     printf("\n");
     tell_devices(p->plan);
-    hone_print(stdout, "memory  %s%s at the peak: ", p->partial ? "at least " : "", hone_text_bytes(a.memory));
+    hone_print(stdout, "memory  %s%s at the peak: ", p->partial ? "at least " : "",
+               hone_text_bytes(a.memory));
     const struct {
         const char *key, *text;
     } parts[] = {{"parameter_bytes", "parameters"}, {"packed_bytes", "packed parameters"},
@@ -168,7 +177,8 @@ static void tell_plan(const hone_planned *p, const char *device) {
                  {"input_bytes", "inputs"},         {"output_bytes", "outputs"}};
     for (size_t k = 0, told = 0; k < sizeof parts / sizeof *parts; k++) {
         double bytes = hone_json_number(p->plan, parts[k].key, 0);
-        if (bytes > 0) hone_print(stdout, "%s%s %s", told++ ? ", " : "", hone_text_bytes(bytes), parts[k].text);
+        if (bytes > 0)
+            hone_print(stdout, "%s%s %s", told++ ? ", " : "", hone_text_bytes(bytes), parts[k].text);
     }
     printf("\n");
     if (!p->partial) return;
@@ -177,8 +187,10 @@ static void tell_plan(const hone_planned *p, const char *device) {
         return;
     }
     hone_print(stdout,
-               "note    that is up to node '%s': shapes after it depend on the numbers of '%s', and are planned when those are there\n",
-               hone_json_text(p->plan, "cut_at", "?"), waits && waits->first && waits->first->text ? waits->first->text : "?");
+               "note    that is up to node '%s': shapes after it depend on the numbers of '%s', and are "
+               "planned when those are there\n",
+               hone_json_text(p->plan, "cut_at", "?"),
+               waits && waits->first && waits->first->text ? waits->first->text : "?");
 }
 
 static int check(const char *path, const hone_words *dims, const hone_where *where, bool json) {
@@ -207,21 +219,23 @@ static int check(const char *path, const hone_words *dims, const hone_where *whe
     if (have > 0 && need > have) {
         s = HONE_NO_MEMORY;
         snprintf(planned, sizeof planned, "a run%s%s%s%s needs %s of memory, and this machine has %s",
-                 *p.given || *p.guessed ? " with " : "", p.given, *p.given && *p.guessed ? ", " : "", p.guessed, hone_text_bytes(need),
-                 hone_text_bytes(have));
+                 *p.given || *p.guessed ? " with " : "", p.given, *p.given && *p.guessed ? ", " : "",
+                 p.guessed, hone_text_bytes(need), hone_text_bytes(have));
         wrong = planned;
     }
     rc = !wrong ? 0 : s == HONE_BUG ? 2 : 1;
     if (json) {
         tell_json(path, wrong, &p, model, options.device ? options.device : "cpu");
     } else if (wrong) {
-        hone_print(stdout, "%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), hone_model_shown(path), hone_paint(stdout, HONE_PLAIN));
+        hone_print(stdout, "%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), hone_model_shown(path),
+                   hone_paint(stdout, HONE_PLAIN));
         int n = problems(wrong, false);
         hone_args_wrong("%d problem%s", n, n == 1 ? "" : "s");
     } else {
-        hone_print(stdout, "%s%s can run%s: %d input%s, %d output%s\n", hone_paint(stdout, HONE_GREEN), hone_model_shown(path),
-                   hone_paint(stdout, HONE_PLAIN), hone_model_inputs(model), hone_model_inputs(model) == 1 ? "" : "s",
-                   hone_model_outputs(model), hone_model_outputs(model) == 1 ? "" : "s");
+        hone_print(stdout, "%s%s can run%s: %d input%s, %d output%s\n", hone_paint(stdout, HONE_GREEN),
+                   hone_model_shown(path), hone_paint(stdout, HONE_PLAIN), hone_model_inputs(model),
+                   hone_model_inputs(model) == 1 ? "" : "s", hone_model_outputs(model),
+                   hone_model_outputs(model) == 1 ? "" : "s");
         tell_forgiven(model, false);
         tell_plan(&p, options.device ? options.device : "cpu");
     }
@@ -236,21 +250,23 @@ int hone_cmd_check(int argc, char **argv) {
     hone_words operands = {0}, dims = {0};
     hone_where where = {0};
     const hone_option options[] = {
-        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &dims, 0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST,
+         &dims, 0},
         HONE_WHERE_OPTIONS(&where),
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0},
         {0},
     };
-    const hone_usage usage = {
-        "check",
-        "MODEL...",
-        1,
-        -1,
-        "Says whether a model can run, where and in how much memory, and every problem when it cannot. Nothing is run. Exits 0 only when "
-        "it can.",
-        "hone check model.onnx\nhone check models/*.onnx\nhone check model.onnx --dim batch=8 --json\nhone check model.onnx > /dev/null && "
-        "echo fine",
-        options};
+    const hone_usage usage = {"check",
+                              "MODEL...",
+                              1,
+                              -1,
+                              "Says whether a model can run, where and in how much memory, and every problem "
+                              "when it cannot. Nothing is run. Exits 0 only when "
+                              "it can.",
+                              "hone check model.onnx\nhone check models/*.onnx\nhone check model.onnx --dim "
+                              "batch=8 --json\nhone check model.onnx > /dev/null && "
+                              "echo fine",
+                              options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&where))) {
         if (json) hone_args_answered();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone compare: the same model through every runtime on the machine. This file reads the wishes, lists the models and keeps the folder that
-   the processes share; finding, running, judging and telling are its neighbours'. */
+   hone compare: the same model through every runtime on the machine. This file reads the wishes, lists the
+   models and keeps the folder that the processes share; finding, running, judging and telling are its
+   neighbours'. */
 #include "compare.h"
 
 #include <dirent.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "compare_child.h"
+#include "child.h"
 #include "hone/tools.h"
 #include "json.h"
 #include "load.h"
@@ -22,9 +23,19 @@
 extern const char hone_compare_text[]; /* compare.py */
 extern const size_t hone_compare_text_bytes;
 
-static const char *const zoo_names[] = {
-    "resnet18",      "resnet50", "vgg16",     "densenet121", "efficientnet_b0", "mobilenet_v2", "mobilenet_v3_small", "squeezenet1_1",
-    "shufflenet_v2", "vit_b16",  "bert_base", "gpt2",        "bilstm"};
+static const char *const zoo_names[] = {"resnet18",
+                                        "resnet50",
+                                        "vgg16",
+                                        "densenet121",
+                                        "efficientnet_b0",
+                                        "mobilenet_v2",
+                                        "mobilenet_v3_small",
+                                        "squeezenet1_1",
+                                        "shufflenet_v2",
+                                        "vit_b16",
+                                        "bert_base",
+                                        "gpt2",
+                                        "bilstm"};
 enum { ZOO = sizeof zoo_names / sizeof *zoo_names, DEPTH_MOST = 8 /* folders in folders */ };
 
 typedef struct {
@@ -54,7 +65,8 @@ static void add_model(job *j, const char *before, const char *name) {
     snprintf(j->model[j->n++] = hone_must_alloc(room), room, "%s%s", before, name);
 }
 
-/* Every model.onnx below; a folder that has none is looked into. Links to folders are not followed far: the depth is bounded. */
+/* Every model.onnx below; a folder that has none is looked into. Links to folders are not followed far: the
+   depth is bounded. */
 static void add_folder(job *j, const char *folder, int depth) {
     struct dirent **entry = NULL;
     struct stat st;
@@ -62,9 +74,11 @@ static void add_folder(job *j, const char *folder, int depth) {
     for (int k = 0; k < n; k++) {
         size_t room = strlen(folder) + strlen(entry[k]->d_name) + 2;
         char *path = hone_must_alloc(room);
-        snprintf(path, room, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", entry[k]->d_name);
+        snprintf(path, room, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/",
+                 entry[k]->d_name);
         if (!strcmp(entry[k]->d_name, "model.onnx")) add_model(j, "", path);
-        else if (entry[k]->d_name[0] != '.' && !stat(path, &st) && S_ISDIR(st.st_mode)) add_folder(j, path, depth + 1);
+        else if (entry[k]->d_name[0] != '.' && !stat(path, &st) && S_ISDIR(st.st_mode))
+            add_folder(j, path, depth + 1);
         free(path);
         free(entry[k]);
     }
@@ -74,7 +88,8 @@ static void add_folder(job *j, const char *folder, int depth) {
 static int list_models(job *j, const hone_words *operands) {
     struct stat st;
     for (int k = 0; k < ZOO && j->zoo && !operands->n; k++) add_model(j, "zoo:", zoo_names[k]);
-    if (!j->zoo && !operands->n) return hone_args_wrong("MODEL is missing: hone compare MODEL... [options], or --zoo");
+    if (!j->zoo && !operands->n)
+        return hone_args_wrong("MODEL is missing: hone compare MODEL... [options], or --zoo");
     for (int k = 0; k < operands->n; k++) {
         const char *word = operands->at[k];
         int before = j->n;
@@ -92,14 +107,17 @@ static int list_models(job *j, const hone_words *operands) {
 
 /* ---- the folder ---- */
 
-static int remove_one(const char *path, const struct stat *st, int what, struct FTW *where) { return remove(path), 0; }
+static int remove_one(const char *path, const struct stat *st, int what, struct FTW *where) {
+    return remove(path), 0;
+}
 static void remove_all(const char *folder) { nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
 static int make_folder(job *j) {
     const char *base = getenv("TMPDIR");
     snprintf(j->folder, sizeof j->folder, "%.400s/hone-compare-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(j->folder)) {
-        int rc = hone_args_wrong("%s: no folder can be made: %s; TMPDIR says where", j->folder, strerror(errno));
+        int rc =
+            hone_args_wrong("%s: no folder can be made: %s; TMPDIR says where", j->folder, strerror(errno));
         return *j->folder = 0, rc;
     }
     snprintf(j->script, sizeof j->script, "%s/compare.py", j->folder);
@@ -122,7 +140,8 @@ static void name_machine(job *j) {
 
 /* Libraries that ask the environment for their number of threads are told there. */
 static void set_threads(job *j) {
-    static const char *const names[] = {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS"};
+    static const char *const names[] = {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                                        "TVM_NUM_THREADS"};
     char text[16];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (!j->wish.threads) j->wish.threads = cores > 0 ? (int)cores : 1;
@@ -131,7 +150,8 @@ static void set_threads(job *j) {
 }
 
 static hone_comparison so_far(const job *j, int from, int n) {
-    return (hone_comparison){.runtime = j->runtime, .contest = j->contest + from, .n = n, .wish = &j->wish, .machine = j->machine};
+    return (hone_comparison){
+        .runtime = j->runtime, .contest = j->contest + from, .n = n, .wish = &j->wish, .machine = j->machine};
 }
 
 static void run_all(job *j) {
@@ -167,7 +187,9 @@ static int verdict(const job *j) {
     }
     if (j->done == 1 && *j->contest[0].why) return hone_args_wrong("%s", why);
     if (bad == 1) return hone_args_wrong("%s: Hone fails: %s", which, why);
-    return bad ? hone_args_wrong("Hone fails on %d of %d models; the first is %s: %s", bad, j->done, which, why) : 0;
+    return bad ? hone_args_wrong("Hone fails on %d of %d models; the first is %s: %s", bad, j->done, which,
+                                 why)
+               : 0;
 }
 
 static int do_job(job *j, const hone_words *operands) {
@@ -176,7 +198,9 @@ static int do_job(job *j, const hone_words *operands) {
     hone_runtimes_list(j->runtime);
     int rc = hone_runtimes_choose(j->runtime, j->with);
     if (!rc) rc = list_models(j, operands);
-    if (!rc && j->html) rc = hone_output_check("--html", j->html, &(hone_words){(const char **)j->model, j->n}, &j->wish.inputs);
+    if (!rc && j->html)
+        rc = hone_output_check("--html", j->html, &(hone_words){(const char **)j->model, j->n},
+                               &j->wish.inputs);
     if (!rc && j->html) rc = hone_output_try("--html", j->html);
     if (!rc) rc = make_folder(j);
     if (rc) return rc;
@@ -198,25 +222,37 @@ int hone_cmd_compare(int argc, char **argv) {
     job j = {.wish = {.seconds = 3, .limit = 300, .tolerance = -1, .starts = 3, .precision = "f32"}};
     hone_words operands = {0};
     const hone_option options[] = {
-        {"--with", "NAMES", "only these, as ort,openvino,torch,mnn,ncnn,tvm; or 'none' (all that are found)", HONE_ARG_TEXT, &j.with, 0},
-        {"--python", "FILE", "a Python to look for runtimes in (python3); may stand several times", HONE_ARG_LIST, &j.pythons, 0},
+        {"--with", "NAMES", "only these, as ort,openvino,torch,mnn,ncnn,tvm; or 'none' (all that are found)",
+         HONE_ARG_TEXT, &j.with, 0},
+        {"--python", "FILE", "a Python to look for runtimes in (python3); may stand several times",
+         HONE_ARG_LIST, &j.pythons, 0},
         {"--threads", "N", "of every runtime (0: all cores)", HONE_ARG_THREADS, &j.wish.threads, 0},
-        {"--seconds", "S", "of runs that count, for each runtime (3)", HONE_ARG_NUMBER, &j.wish.seconds, 0.01},
+        {"--seconds", "S", "of runs that count, for each runtime (3)", HONE_ARG_NUMBER, &j.wish.seconds,
+         0.01},
         {"--runs", "N", "so many runs of each instead", HONE_ARG_INT, &j.wish.runs, 1},
-        {"--loads", "N", "processes of each for load and first run, of which the median counts (3)", HONE_ARG_INT, &j.wish.starts, 1},
-        {"--input", "[NAME=]FILE", "a file for an input (else: test_data_set_0 beside the model, or random numbers)", HONE_ARG_LIST,
+        {"--loads", "N", "processes of each for load and first run, of which the median counts (3)",
+         HONE_ARG_INT, &j.wish.starts, 1},
+        {"--input", "[NAME=]FILE",
+         "a file for an input (else: test_data_set_0 beside the model, or random numbers)", HONE_ARG_LIST,
          &j.wish.inputs, 0},
-        {"--shape", "[NAME=]DIMS", "dims of a random input, as 1x3x224x224", HONE_ARG_LIST, &j.wish.shapes, 0},
-        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in seq=128; others are guessed", HONE_ARG_LIST, &j.wish.dims, 0},
-        {"--batch", "N", "the free first dim of every input; of zoo networks their option", HONE_ARG_INT, &j.wish.batch, 1},
+        {"--shape", "[NAME=]DIMS", "dims of a random input, as 1x3x224x224", HONE_ARG_LIST, &j.wish.shapes,
+         0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in seq=128; others are guessed", HONE_ARG_LIST,
+         &j.wish.dims, 0},
+        {"--batch", "N", "the free first dim of every input; of zoo networks their option", HONE_ARG_INT,
+         &j.wish.batch, 1},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.wish.seed, 0},
-        {"--precision", "f32|bf16|f16", "what floats are computed in, by those that can: f32, bf16 or f16; ONNX Runtime in f32 (f32)",
+        {"--precision", "f32|bf16|f16",
+         "what floats are computed in, by those that can: f32, bf16 or f16; ONNX Runtime in f32 (f32)",
          HONE_ARG_TEXT, &j.wish.precision, 0},
         HONE_WHERE_OPTIONS(&j.wish.where),
-        {"--tolerance", "R", "answers agree within R of an output's largest magnitude (0.001; of halves 0.1)", HONE_ARG_NUMBER,
-         &j.wish.tolerance, 0},
-        {"--limit", "S", "a runtime that does not answer for so long is cut off (300)", HONE_ARG_NUMBER, &j.wish.limit, 0.1},
-        {"--zoo", NULL, "networks of the zoo by name; without names the thirteen that the documentation shows", HONE_ARG_FLAG, &j.zoo, 0},
+        {"--tolerance", "R", "answers agree within R of an output's largest magnitude (0.001; of halves 0.1)",
+         HONE_ARG_NUMBER, &j.wish.tolerance, 0},
+        {"--limit", "S", "a runtime that does not answer for so long is cut off (300)", HONE_ARG_NUMBER,
+         &j.wish.limit, 0.1},
+        {"--zoo", NULL,
+         "networks of the zoo by name; without names the thirteen that the documentation shows",
+         HONE_ARG_FLAG, &j.zoo, 0},
         {"--html", "FILE", "write a page with charts", HONE_ARG_TEXT, &j.html, 0},
         {"--markdown", NULL, "print tables as markdown", HONE_ARG_FLAG, &j.markdown, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
@@ -227,18 +263,23 @@ int hone_cmd_compare(int argc, char **argv) {
         "MODEL...",
         0,
         -1,
-        "Runs models through every runtime on the machine, a process each, in turn: speed, memory, load time, and whether the "
-        "answers agree. A folder stands for every model.onnx below it. --device is where Hone runs; the others have the CPU.",
+        "Runs models through every runtime on the machine, a process each, in turn: speed, memory, load "
+        "time, and whether the "
+        "answers agree. A folder stands for every model.onnx below it. --device is where Hone runs; the "
+        "others have the CPU.",
         "hone compare model.onnx\n"
         "hone compare zoo:resnet50 --threads 1 --with ort,openvino --html resnet50.html\n"
         "hone compare --zoo resnet18 bert_base --markdown",
         options};
-    if (argc > 1 && !strcmp(argv[1], "--worker")) return hone_compare_worker(argc, argv);
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO && j.wish.starts > HONE_STARTS_MOST) rc = hone_args_wrong("--loads: at most %d", HONE_STARTS_MOST);
-    if (rc == HONE_ARGS_GO && j.json && j.markdown) rc = hone_args_wrong("--json and --markdown: one of them");
+    if (rc == HONE_ARGS_GO && j.wish.starts > HONE_STARTS_MOST)
+        rc = hone_args_wrong("--loads: at most %d", HONE_STARTS_MOST);
+    if (rc == HONE_ARGS_GO && j.json && j.markdown)
+        rc = hone_args_wrong("--json and --markdown: one of them");
     const hone_dtype kind = hone_precision(j.wish.precision, strlen(j.wish.precision));
-    if (rc == HONE_ARGS_GO && !kind) rc = hone_args_wrong("--precision %s: Hone computes in f32, bf16 or f16", j.wish.precision);
+    if (rc == HONE_ARGS_GO && !kind)
+        rc = hone_args_wrong("--precision %s: Hone computes in f32, bf16 or f16, on a GPU in tf32 too",
+                             j.wish.precision);
     if (j.wish.tolerance < 0) j.wish.tolerance = kind == HONE_DTYPE_F32 ? 1e-3 : 0.1;
     if (rc == HONE_ARGS_GO) {
         hone_where_export(&j.wish.where); /* to Hone's own processes */
@@ -249,7 +290,7 @@ int hone_cmd_compare(int argc, char **argv) {
     for (int k = 0; k < j.done; k++) hone_contest_free(&j.contest[k]);
     for (int k = 0; k < j.n; k++) free(j.model[k]);
     free(j.contest), free(j.model);
-    hone_words_free(&j.pythons), hone_words_free(&j.wish.inputs), hone_words_free(&j.wish.shapes), hone_words_free(&j.wish.dims),
-        hone_words_free(&operands);
+    hone_words_free(&j.pythons), hone_words_free(&j.wish.inputs), hone_words_free(&j.wish.shapes),
+        hone_words_free(&j.wish.dims), hone_words_free(&operands);
     return rc;
 }

@@ -4,11 +4,12 @@ to be called by hand.
 
     compare.py find                                                 which runtimes this Python has
     compare.py convert RUNTIME MODEL FEED FOLDER THREADS PRECISION  the model in the runtime's own format, into FOLDER
-    compare.py work    RUNTIME MODEL FEED FOLDER THREADS PRECISION  says `here`; then, line by line on standard input:
-        load       first of all                                 -> ready load_ns=T before=BYTES
-        run N W    W runs that do not count, then N that do     -> times T1 … TN     in nanoseconds
-        out        writes the last run's outputs to FOLDER      -> wrote COUNT       out_0.npy …
-        peak       the largest resident memory since the load   -> peak BYTES
+    compare.py work    RUNTIME MODEL FEED FOLDER THREADS PRECISION  says {"worker": 1}; then, line by line on standard input, as to the
+                                                                    worker of `hone bench`, with one line of JSON each:
+        load            first of all, with one run          -> {"load_ms": T, "first_ms": T, "before_bytes": BYTES}
+        run N MS        N runs, none begun after MS (0: no limit)   -> {"ms": [T1, …]}
+        outputs FOLDER  writes what the last run gave there         -> {"outputs": COUNT}     out_0.npy …
+        memory          the largest resident memory since the load  -> {"peak_bytes": BYTES}
         quit
 
 FEED is a folder: feed.json names inputs and outputs, input_K.npy are the numbers. Whatever cannot be done is answered with `cannot WHY`.
@@ -342,33 +343,40 @@ def write(runtime, folder):
     return len(outputs)
 
 
+def timed(what):
+    began = now()
+    what()
+    return (now() - began) * 1e-6
+
+
 def work(runtime, job, say):
+    def answer(**what):
+        say(json.dumps(what))
+
     runtime.bring()
     gc.collect()
-    say("here")
+    answer(worker=1)
     if sys.stdin.readline().strip() != "load":
         return
     forget_peak()
-    before, began = memory("VmRSS"), now()
-    runtime.load()
-    say(f"ready load_ns={now() - began} before={before}")
+    before, load = memory("VmRSS"), timed(runtime.load)
     gc.freeze()
     run = runtime.run
+    answer(load_ms=load, first_ms=timed(run), before_bytes=before)
     for line in sys.stdin:
-        word, *rest = line.split() or [""]
+        word, _, rest = line.strip().partition(" ")
         if word == "run":
-            for _ in range(int(rest[1])):
-                run()
-            times = []
-            for _ in range(int(rest[0])):
+            count, limit = rest.split()
+            times, end = [], now() + float(limit) * 1e6
+            while len(times) < int(count) and (float(limit) == 0 or not times or now() < end):
                 t = now()
                 run()
-                times.append(now() - t)
-            say("times " + " ".join(map(str, times)))
-        elif word == "out":
-            say(f"wrote {write(runtime, job.folder)}")
-        elif word == "peak":
-            say(f"peak {memory('VmHWM')}")
+                times.append((now() - t) * 1e-6)
+            answer(ms=times)
+        elif word == "outputs":
+            answer(outputs=write(runtime, rest))
+        elif word == "memory":
+            answer(peak_bytes=memory("VmHWM"))
         else:
             break
 

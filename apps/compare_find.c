@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
-   compare_find: which runtimes there are. compare.py asks its Python for modules; nothing is imported for that. */
+   compare_find: which runtimes there are. compare.py asks its Python for modules; nothing is imported for
+   that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare.h"
-#include "compare_child.h"
+#include "child.h"
 
-static const char *const known[HONE_RUNTIMES][2] = {{"hone", "Hone"},     {"ort", "ONNX Runtime"}, {"openvino", "OpenVINO"},
-                                                    {"torch", "PyTorch"}, {"mnn", "MNN"},          {"ncnn", "ncnn"},
-                                                    {"tvm", "TVM"}};
+static const char *const known[HONE_RUNTIMES][2] = {
+    {"hone", "Hone"}, {"ort", "ONNX Runtime"}, {"openvino", "OpenVINO"}, {"torch", "PyTorch"}, {"mnn", "MNN"},
+    {"ncnn", "ncnn"}, {"tvm", "TVM"}};
 
 void hone_runtimes_list(hone_runtime runtime[HONE_RUNTIMES]) {
     for (int k = 0; k < HONE_RUNTIMES; k++)
-        runtime[k] = (hone_runtime){.name = known[k][0], .label = known[k][1], .wanted = true, .why = "not looked for"};
+        runtime[k] = (hone_runtime){
+            .name = known[k][0], .label = known[k][1], .wanted = true, .why = "not looked for"};
     snprintf(runtime[0].version, sizeof runtime[0].version, "%s", hone_version());
 }
 
@@ -38,8 +40,11 @@ int hone_runtimes_choose(hone_runtime *r, const char *with) {
             }
             snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), at);
             const char *near = hone_args_nearest(word, name, HONE_RUNTIMES);
-            if (near) return hone_args_wrong("--with %s: there is no runtime '%s'; did you mean '%s'?", with, word, near);
-            return hone_args_wrong("--with %s: there is no runtime '%s'; there are %sor 'none'", with, word, names);
+            if (near)
+                return hone_args_wrong("--with %s: there is no runtime '%s'; did you mean '%s'?", with, word,
+                                       near);
+            return hone_args_wrong("--with %s: there is no runtime '%s'; there are %sor 'none'", with, word,
+                                   names);
         }
         r[k].wanted = true;
         at += n + (at[n] == ',');
@@ -55,7 +60,8 @@ static bool note(hone_runtime *r, const char *python, const char *line) {
     size_t n = strcspn(name, " ");
     int k = by_name(name, n);
     const char *rest = name + n + (name[n] == ' ');
-    if (k < 1 || r[k].python || !r[k].wanted) return true; /* of no interest, or found in another Python already */
+    /* of no interest, or found in another Python already */
+    if (k < 1 || r[k].python || !r[k].wanted) return true;
     if (found) {
         r[k].python = python;
         snprintf(r[k].version, sizeof r[k].version, "%.40s", rest);
@@ -63,7 +69,8 @@ static bool note(hone_runtime *r, const char *python, const char *line) {
     return true;
 }
 
-void hone_runtimes_find(hone_runtime *r, const hone_words *pythons, const char *script, const char *folder, double limit) {
+void hone_runtimes_find(hone_runtime *r, const hone_words *pythons, const char *script, const char *folder,
+                        double limit) {
     char log[512];
     int left = 0;
     for (int k = 1; k < HONE_RUNTIMES; k++) left += r[k].wanted;
@@ -82,5 +89,6 @@ void hone_runtimes_find(hone_runtime *r, const hone_words *pythons, const char *
                 snprintf(r[k].why, sizeof r[k].why, "looked for by %.60s: %.200s", pythons->at[p], c.why);
     }
     for (int k = 1; k < HONE_RUNTIMES; k++)
-        if (r[k].wanted && !r[k].python && !strcmp(r[k].why, "not looked for")) snprintf(r[k].why, sizeof r[k].why, "not found");
+        if (r[k].wanted && !r[k].python && !strcmp(r[k].why, "not looked for"))
+            snprintf(r[k].why, sizeof r[k].why, "not found");
 }

@@ -1,40 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
-   compare_judge: who is right, and who is fast. Right is what most say; where no more than half agree, ONNX Runtime; where it did not answer,
-   Hone. In half precision none of them is: there ONNX Runtime computes in f32, and its answer, not its time, is in the contest. A difference is measured against the output's largest magnitude: sums in another order differ by that, not by each element's size. */
+   compare_judge: who is right, and who is fast. Right is what most say; where no more than half agree, ONNX
+   Runtime; where it did not answer, Hone. In half precision none of them is: there ONNX Runtime computes in
+   f32, and its answer, not its time, is in the contest. How far two answers are apart is the library's to
+   say. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare.h"
-
-typedef struct {
-    double abs, rel;
-} distance;
-
-static distance of_tensors(const hone_value *a, const hone_value *b) {
-    int64_t n = hone_value_elements(a);
-    distance d = {0, 0};
-    double scale = 0;
-    if (n != hone_value_elements(b)) return (distance){INFINITY, INFINITY};
-    for (int64_t k = 0; k < n; k++) {
-        double x = hone_value_number(a, k), y = hone_value_number(b, k), by = fabs(x - y);
-        if (x == y || (isnan(x) && isnan(y))) by = 0;
-        else if (!isfinite(by)) by = INFINITY; /* a NaN or an infinity where the other has none */
-        if (by > d.abs) d.abs = by;
-        if (isfinite(y) && fabs(y) > scale) scale = fabs(y);
-    }
-    d.rel = d.abs > 0 ? d.abs / scale : 0; /* of a reference that is all zeros: infinite */
-    return d;
-}
+#include "hone/tools.h"
 
 /* The worst of all outputs. Shapes need not agree: some runtimes drop a dim of 1. */
-static distance of_entries(const hone_entry *a, const hone_entry *b) {
-    distance worst = {0, 0};
-    if (a->n_out != b->n_out) return (distance){INFINITY, INFINITY};
+static hone_difference between(const hone_entry *a, const hone_entry *b) {
+    hone_difference worst = {0}, d;
+    if (a->n_out != b->n_out) return (hone_difference){.max_abs = INFINITY, .max_rel = INFINITY};
     for (int k = 0; k < a->n_out; k++) {
-        distance d = of_tensors(a->out[k], b->out[k]);
-        if (d.abs > worst.abs) worst.abs = d.abs;
-        if (d.rel > worst.rel) worst.rel = d.rel;
+        hone_compare_answers(a->out[k], b->out[k], 0, &d);
+        worst.max_abs = fmax(worst.max_abs, d.max_abs), worst.max_rel = fmax(worst.max_rel, d.max_rel);
     }
     return worst;
 }
@@ -42,12 +24,14 @@ static distance of_entries(const hone_entry *a, const hone_entry *b) {
 /* How many agree with k, itself among them. */
 static int count_agreeing(const hone_contest *c, int k, double tolerance) {
     int n = 0;
-    for (int i = 0; i < HONE_RUNTIMES; i++) n += !*c->entry[i].why && (i == k || of_entries(&c->entry[i], &c->entry[k]).rel <= tolerance);
+    for (int i = 0; i < HONE_RUNTIMES; i++)
+        n += !*c->entry[i].why && (i == k || between(&c->entry[i], &c->entry[k]).max_rel <= tolerance);
     return n;
 }
 
 static void find_reference(hone_contest *c, double tolerance, bool half) {
-    static const int order[HONE_RUNTIMES] = {1, 2, 3, 4, 5, 6, 0}; /* ONNX Runtime first, Hone last: it is not to be its own judge */
+    /* ONNX Runtime first, Hone last: it is not to be its own judge */
+    static const int order[HONE_RUNTIMES] = {1, 2, 3, 4, 5, 6, 0};
     int lone = -1;
     for (int i = 0; i < HONE_RUNTIMES; i++) c->answers += !*c->entry[i].why;
     for (int i = 0; i < HONE_RUNTIMES; i++) {
@@ -66,7 +50,8 @@ static void weigh(const hone_contest *c, hone_entry *e) {
            *ours = hone_must_alloc(sizeof *ours * (size_t)(c->rounds + 1));
     int n = 0;
     for (int r = 0; r < c->rounds; r++)
-        if (isfinite(e->round[r]) && isfinite(hone->round[r])) theirs[n] = e->round[r], ours[n++] = hone->round[r];
+        if (isfinite(e->round[r]) && isfinite(hone->round[r]))
+            theirs[n] = e->round[r], ours[n++] = hone->round[r];
     if (n) hone_stats_rounds(theirs, ours, n, 1, &e->slower);
     free(theirs), free(ours);
 }
@@ -85,9 +70,9 @@ void hone_contest_judge(hone_contest *c, const hone_contest_wish *wish) {
     for (int k = 0; k < HONE_RUNTIMES; k++) {
         hone_entry *e = &c->entry[k];
         if (*e->why) continue;
-        distance d = of_entries(e, &c->entry[c->reference]);
-        e->max_abs = d.abs, e->max_rel = d.rel;
-        e->right = k == c->reference || d.rel <= tolerance;
+        hone_difference d = between(e, &c->entry[c->reference]);
+        e->max_abs = d.max_abs, e->max_rel = d.max_rel;
+        e->right = k == c->reference || d.max_rel <= tolerance;
         if (k && !*c->entry[0].why) weigh(c, e);
         if (k && e->right && !(half && k == 1) && (c->best < 0 || faster(c, k, c->best))) c->best = k;
     }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   compare_page: a comparison as JSON, and as a page: compare.html, which the build puts into the program, with that JSON in it. */
+   compare_page: a comparison as JSON, and as the page compare.html with that JSON in it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare.h"
 #include "json.h"
-#include "output.h"
-#include "term.h"
+#include "page.h"
 
-extern const char hone_compare_page_text[]; /* compare.html */
+extern const char hone_compare_html[];
 
 static void put_numbers(FILE *to, const char *key, const double *v, int n) {
     fprintf(to, ", \"%s\": [", key);
@@ -32,7 +31,7 @@ static void put_entry(FILE *to, const hone_contest *c, int k) {
         hone_json_member_number(to, "min_ms", e->stats.min);
         hone_json_member_number(to, "p90_ms", e->stats.p90);
         hone_json_member_number(to, "spread", e->stats.spread);
-        fprintf(to, ", \"runs\": %d", e->runs);
+        fprintf(to, ", \"runs\": %d", e->times.n);
         put_numbers(to, "rounds_ms", e->round, c->rounds);
         hone_json_member_number(to, "load_ms", e->load_ms);
         hone_json_member_number(to, "first_ms", e->first_ms);
@@ -54,8 +53,8 @@ static void put_contest(FILE *to, const hone_contest *c) {
     hone_json_first_text(to, "model", c->name);
     hone_json_member_text(to, "why", c->why);
     hone_json_member_text(to, "inputs", c->inputs ? c->inputs : "");
-    fprintf(to, ", \"rounds\": %d, \"answers\": %d, \"agree\": %d, \"majority\": %s", c->rounds, c->answers, c->agree,
-            c->majority ? "true" : "false");
+    fprintf(to, ", \"rounds\": %d, \"answers\": %d, \"agree\": %d, \"majority\": %s", c->rounds, c->answers,
+            c->agree, c->majority ? "true" : "false");
     hone_json_member_text(to, "reference", c->reference >= 0 ? c->entry[c->reference].runtime->name : "");
     hone_json_member_text(to, "best_peer", c->best >= 0 ? c->entry[c->best].runtime->name : "");
     bool both = c->best >= 0 && !*c->entry[0].why && c->entry[0].right;
@@ -101,25 +100,16 @@ void hone_compare_json(FILE *to, const hone_comparison *a) {
 }
 
 int hone_compare_page(const hone_comparison *a, const char *file) {
-    static const char marker[] = "@DATA@";
-    const char *split = strstr(hone_compare_page_text, marker);
     char *json = NULL;
     size_t bytes = 0;
-    hone_output o;
-    int rc = split ? hone_output_begin("--html", file, &o) : hone_args_wrong("--html %s: the page has no place for data", file);
+    hone_page page;
+    int rc = hone_page_begin("--html", file, hone_compare_html, &page);
     if (rc) return rc;
     FILE *memory = open_memstream(&json, &bytes);
     if (memory) hone_compare_json(memory, a), fclose(memory);
-    fwrite(hone_compare_page_text, 1, (size_t)(split - hone_compare_page_text), o.to);
-    for (const char *p = json; p && *p; p++) { /* no "</script>" may stand in it, and "<" only ever stands in texts */
-        if (*p == '<') fputs("\\u003c", o.to);
-        else fputc(*p, o.to);
-    }
-    fputs(split + strlen(marker), o.to);
-    long size = ftell(o.to);
-    rc = hone_output_end(&o, json != NULL);
+    if (json) hone_page_json(&page, json);
+    rc = hone_page_end(&page, json != NULL, file, stderr);
     if (!json) rc = hone_args_wrong("no memory for a page");
     free(json);
-    if (!rc) fprintf(stderr, "%s is written, %s; open it in a browser\n", file, hone_text_bytes((double)size));
     return rc;
 }

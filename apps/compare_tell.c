@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   compare_tell: contests for people: one model with all its figures, or a row a model, as text or as markdown. */
+   compare_tell: contests for people: one model with all its figures, or a row a model, as text or as
+   markdown. */
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +39,8 @@ static const char *error_text(const hone_contest *c, int k) {
     if (k == c->reference && c->agree > 1) return "reference";
     if (k == c->reference) return c->answers > 1 ? "reference (nobody agrees)" : "–";
     if (!isfinite(e->max_rel))
-        snprintf(text, sizeof text, "%s", e->max_abs > 0 && isfinite(e->max_abs) ? "of zeros" : "NaN, infinity or another size");
+        snprintf(text, sizeof text, "%s",
+                 e->max_abs > 0 && isfinite(e->max_abs) ? "of zeros" : "NaN, infinity or another size");
     else snprintf(text, sizeof text, "%.2g, %.2g of the largest", e->max_abs, e->max_rel);
     return text;
 }
@@ -60,7 +62,8 @@ static void tell_rows(const hone_contest *c) {
         hone_table_cell(t, "%s", hone_text_ms(e->load_ms));
         hone_table_cell(t, "%s", hone_text_ms(e->first_ms));
         hone_table_cell(t, "%s", e->peak_bytes > 0 ? hone_text_bytes(e->peak_bytes) : "–");
-        hone_table_cell(t, "%s", e->peak_bytes > 0 ? hone_text_bytes(fmax(0, e->peak_bytes - e->before_bytes)) : "–");
+        hone_table_cell(t, "%s",
+                        e->peak_bytes > 0 ? hone_text_bytes(fmax(0, e->peak_bytes - e->before_bytes)) : "–");
         hone_table_cell(t, "%s%s", e->right ? "" : "WRONG: ", error_text(c, k));
     }
     hone_table_print(t, stdout, "");
@@ -74,8 +77,8 @@ static void tell_absent(const hone_contest *c) {
     for (int k = 0; k < HONE_RUNTIMES; k++) {
         const hone_entry *e = &c->entry[k];
         if (!ran(e) && e->runtime->wanted)
-            hone_print(stdout, "%s%-*s  no figures: %s%s\n", hone_paint(stdout, HONE_DIM), (int)width, e->runtime->label, e->why,
-                       hone_paint(stdout, HONE_PLAIN));
+            hone_print(stdout, "%s%-*s  no figures: %s%s\n", hone_paint(stdout, HONE_DIM), (int)width,
+                       e->runtime->label, e->why, hone_paint(stdout, HONE_PLAIN));
     }
 }
 
@@ -85,9 +88,11 @@ static void tell_verdict(const hone_contest *c, const hone_contest_wish *wish) {
     const hone_entry *best = c->best >= 0 ? &c->entry[c->best] : NULL;
     double worst = 0;
     if (c->answers > 1 && c->agree == c->answers)
-        hone_print(stdout, "answers  all %d agree within %g of the largest magnitude\n", c->answers, tolerance);
+        hone_print(stdout, "answers  all %d agree within %g of the largest magnitude\n", c->answers,
+                   tolerance);
     else if (c->answers > 1)
-        hone_print(stdout, "answers  %d of %d agree within %g of the largest magnitude; right is %s\n", c->agree, c->answers, tolerance,
+        hone_print(stdout, "answers  %d of %d agree within %g of the largest magnitude; right is %s\n",
+                   c->agree, c->answers, tolerance,
                    c->majority                       ? "what most say"
                    : half(wish) && c->reference == 1 ? "ONNX Runtime, in f32"
                    : c->reference == 1               ? "ONNX Runtime, since no more than half agree"
@@ -98,23 +103,27 @@ static void tell_verdict(const hone_contest *c, const hone_contest_wish *wish) {
         printf("speed    ");
         if (verdict)
             hone_print(stdout, "%sHone is %.2f × as fast as %s%s, the fastest of the others",
-                       hone_paint(stdout, verdict > 0 ? HONE_GREEN : HONE_RED), r->ratio, best->runtime->label,
-                       hone_paint(stdout, HONE_PLAIN));
-        else hone_print(stdout, "no clear difference between Hone and %s, the fastest of the others", best->runtime->label);
+                       hone_paint(stdout, verdict > 0 ? HONE_GREEN : HONE_RED), r->ratio,
+                       best->runtime->label, hone_paint(stdout, HONE_PLAIN));
+        else
+            hone_print(stdout, "no clear difference between Hone and %s, the fastest of the others",
+                       best->runtime->label);
         hone_print(stdout, " (%.2f to %.2f, with 95 %% certainty)\n", r->low, r->high);
     }
     for (int k = 0; k < HONE_RUNTIMES; k++)
         if (ran(&c->entry[k]) && c->entry[k].stats.spread > worst) worst = c->entry[k].stats.spread;
     if (worst > NOISY)
         hone_print(stdout,
-                   "noise    times vary by up to %.0f %%: the machine was busy, or runs were too short; --seconds makes them longer\n",
+                   "noise    times vary by up to %.0f %%: the machine was busy, or runs were too short; "
+                   "--seconds makes them longer\n",
                    worst * 100);
 }
 
 void hone_compare_tell(const hone_comparison *a) {
     const hone_contest *c = a->contest;
     const char *bold = hone_paint(stdout, HONE_BOLD), *plain = hone_paint(stdout, HONE_PLAIN);
-    hone_print(stdout, "%s%s%s  %s, %s, %s\n", bold, c->name, plain, a->wish->precision, threads_text(a->wish->threads), a->machine);
+    hone_print(stdout, "%s%s%s  %s, %s, %s\n", bold, c->name, plain, a->wish->precision,
+               threads_text(a->wish->threads), a->machine);
     if (*c->why) {
         hone_print(stdout, "cannot be compared: %s\n", c->why);
         return;
@@ -152,8 +161,9 @@ void hone_compare_table(const hone_comparison *a) {
     columns[n] = 'r', head[n++] = "Hone is";
     columns[n] = 0;
     hone_table *t = hone_table_create(columns, head);
-    hone_print(stdout, "\n%smedian ms%s  %s, %s, %s%s\n", hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN), a->wish->precision,
-               threads_text(a->wish->threads), a->machine, half(a->wish) ? "; ONNX Runtime in f32" : "");
+    hone_print(stdout, "\n%smedian ms%s  %s, %s, %s%s\n", hone_paint(stdout, HONE_BOLD),
+               hone_paint(stdout, HONE_PLAIN), a->wish->precision, threads_text(a->wish->threads), a->machine,
+               half(a->wish) ? "; ONNX Runtime in f32" : "");
     for (int i = 0; i < a->n; i++) {
         const hone_contest *c = &a->contest[i];
         hone_table_cell(t, "%s", c->name);
@@ -167,13 +177,17 @@ void hone_compare_table(const hone_comparison *a) {
     }
     hone_table_print(t, stdout, "");
     double mean = hone_compare_mean(a, &counted);
-    if (counted) hone_print(stdout, "\nHone is %.2f × as fast as the best of the others: geometric mean of %d\n", mean, counted);
+    if (counted)
+        hone_print(stdout, "\nHone is %.2f × as fast as the best of the others: geometric mean of %d\n", mean,
+                   counted);
 }
 
 /* ---- markdown ---- */
 
 static double figure(const hone_entry *e, int what) {
-    return what == 0 ? e->median_ms : what == 1 ? e->load_ms + e->first_ms : fmax(0, e->peak_bytes - e->before_bytes) / 1e6;
+    return what == 0   ? e->median_ms
+           : what == 1 ? e->load_ms + e->first_ms
+                       : fmax(0, e->peak_bytes - e->before_bytes) / 1e6;
 }
 
 /* A table of one figure: what 0 is the median, 1 load and first run, 2 memory. */
@@ -217,8 +231,10 @@ void hone_compare_markdown(const hone_comparison *a) {
     hone_print(stdout, "%s, %s, %s%s", a->machine, threads_text(a->wish->threads), a->wish->precision,
                half(a->wish) ? " (ONNX Runtime f32)" : "");
     for (int k = 0; k < HONE_RUNTIMES; k++)
-        if (ran_any(a, k)) hone_print(stdout, "%s %s %s", k ? "," : ";", a->runtime[k].label, a->runtime[k].version);
-    hone_print(stdout, ". Medians of turns taken in %s.\n\n", a->wish->runs ? "equal numbers of runs" : "equal time");
+        if (ran_any(a, k))
+            hone_print(stdout, "%s %s %s", k ? "," : ";", a->runtime[k].label, a->runtime[k].version);
+    hone_print(stdout, ". Medians of turns taken in %s.\n\n",
+               a->wish->runs ? "equal numbers of runs" : "equal time");
     for (int what = 0; what < 3; what++) {
         put_table(a, what);
         putchar('\n');
@@ -228,8 +244,10 @@ void hone_compare_markdown(const hone_comparison *a) {
         if (*c->why) hone_print(stdout, "- %s cannot be compared: %s\n", c->name, c->why);
         for (int k = 0; k < HONE_RUNTIMES && !*c->why; k++)
             if (!ran(&c->entry[k]) && ran_any(a, k))
-                hone_print(stdout, "- %s has no %s: %s\n", c->entry[k].runtime->label, c->name, c->entry[k].why);
+                hone_print(stdout, "- %s has no %s: %s\n", c->entry[k].runtime->label, c->name,
+                           c->entry[k].why);
             else if (ran(&c->entry[k]) && !c->entry[k].right)
-                hone_print(stdout, "- %s is wrong on %s: %s\n", c->entry[k].runtime->label, c->name, error_text(c, k));
+                hone_print(stdout, "- %s is wrong on %s: %s\n", c->entry[k].runtime->label, c->name,
+                           error_text(c, k));
     }
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
    hone conformance: ONNX's own cases, in child processes, so that a crash or a hang is one failed case.
 
-   A child takes case after case until none is left: a device is opened once a child, not once a case. What it takes and what comes of it lies in memory that all processes
-   share, so of a child that died it is known where. It limits the time of a case by an alarm; the parent only waits, and starts another child for the cases that are left. */
+   A child takes case after case until none is left: a device is opened once a child, not once a case. What it
+   takes and what comes of it lies in memory that all processes
+   share, so of a child that died it is known where. It limits the time of a case by an alarm; the parent only
+   waits, and starts another child for the cases that are left. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -87,7 +89,8 @@ static int find_cases(job *j, const char *where) {
         free(entry[k]);
     }
     free(entry);
-    return found ? 0 : hone_args_wrong("%s holds no case: neither it nor a folder in it has a model.onnx", where);
+    return found ? 0
+                 : hone_args_wrong("%s holds no case: neither it nor a folder in it has a model.onnx", where);
 }
 
 /* ---- running ---- */
@@ -100,16 +103,20 @@ static void run_one(const job *j, int k) {
     options.threads = j->jobs > 1 ? 1 : 0;
     options.interpret = j->interpret;
     hone_where_set(&j->where, &options);
-    hone_conformance_case(j->folder[k], j->rtol, fourier && j->atol < FOURIER_ATOL ? FOURIER_ATOL : j->atol, &options, &j->result[k]);
+    hone_conformance_case(j->folder[k], j->rtol, fourier && j->atol < FOURIER_ATOL ? FOURIER_ATOL : j->atol,
+                          &options, &j->result[k]);
 }
 
 /* What the process's end says beyond what the case said itself. */
 static void judge(const job *j, hone_case *c, int status) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
     c->passed = 0;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) snprintf(c->why, sizeof c->why, "took longer than %d s", j->seconds);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(c->why, sizeof c->why, "took longer than %d s", j->seconds);
     else if (WIFSIGNALED(status)) snprintf(c->why, sizeof c->why, "crashed: %s", strsignal(WTERMSIG(status)));
-    else snprintf(c->why, sizeof c->why, "its process ended with code %d", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    else
+        snprintf(c->why, sizeof c->why, "its process ended with code %d",
+                 WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
 static void run_child(const job *j, int child) {
@@ -130,7 +137,8 @@ static int run_all(job *j) {
     hone_progress bar;
     hone_model *none = NULL;
     hone_progress_begin(&bar, "cases");
-    hone_model_load_memory("", 0, &none); /* the op library is parsed here, once, and every child inherits it */
+    /* the op library is parsed here, once, and every child inherits it */
+    hone_model_load_memory("", 0, &none);
     hone_model_free(none);
     fflush(NULL);
     do {
@@ -147,8 +155,10 @@ static int run_all(job *j) {
         for (int k = 0; ended > 0 && k < jobs; k++) {
             if (pid[k] != ended) continue;
             pid[k] = 0, running--;
-            if (j->shared->at[k] >= 0) judge(j, &j->result[j->shared->at[k]], status), atomic_fetch_add(&j->shared->done, 1);
-            else if (!WIFEXITED(status) || WEXITSTATUS(status)) return hone_args_wrong("a process failed after its last case");
+            if (j->shared->at[k] >= 0)
+                judge(j, &j->result[j->shared->at[k]], status), atomic_fetch_add(&j->shared->done, 1);
+            else if (!WIFEXITED(status) || WEXITSTATUS(status))
+                return hone_args_wrong("a process failed after its last case");
         }
         const int done = atomic_load(&j->shared->done);
         if (done != last) hone_progress_show(&bar, done, j->n, "cases"), last = done;
@@ -160,7 +170,9 @@ static int run_all(job *j) {
 
 /* ---- telling ---- */
 
-static int by_op(const void *a, const void *b) { return strcmp((*(hone_case *const *)a)->op, (*(hone_case *const *)b)->op); }
+static int by_op(const void *a, const void *b) {
+    return strcmp((*(hone_case *const *)a)->op, (*(hone_case *const *)b)->op);
+}
 
 static void tell_table(const job *j) {
     static const char *const head[] = {"op", "passed", "failed", "skipped"};
@@ -186,14 +198,17 @@ static void tell_text(const job *j, const int *count) {
     if (!hone_args_quiet()) tell_table(j);
     for (int k = 0; k < j->n; k++)
         if (j->result[k].passed == 0 || (j->result[k].passed < 0 && !hone_args_quiet()))
-            hone_print(stdout, "%s%s%s: %s%s\n", hone_paint(stdout, j->result[k].passed ? HONE_DIM : HONE_RED), case_name(j->folder[k]),
-                       hone_paint(stdout, HONE_PLAIN), j->result[k].passed ? "skipped: " : "", j->result[k].why);
+            hone_print(stdout, "%s%s%s: %s%s\n",
+                       hone_paint(stdout, j->result[k].passed ? HONE_DIM : HONE_RED), case_name(j->folder[k]),
+                       hone_paint(stdout, HONE_PLAIN), j->result[k].passed ? "skipped: " : "",
+                       j->result[k].why);
     hone_print(stdout, "%d passed, %d failed, %d skipped\n", count[2], count[1], count[0]);
 }
 
 static void tell_json(const job *j, const int *count) {
     const char *comma = "";
-    printf("{\"cases\": %d, \"passed\": %d, \"failed\": %d, \"skipped\": %d, \"failures\": [", j->n, count[2], count[1], count[0]);
+    printf("{\"cases\": %d, \"passed\": %d, \"failed\": %d, \"skipped\": %d, \"failures\": [", j->n, count[2],
+           count[1], count[0]);
     for (int k = 0; k < j->n; k++) {
         const hone_case *c = &j->result[k];
         if (c->passed) continue;
@@ -226,7 +241,9 @@ static int do_job(job *j, const hone_words *operands) {
         if (j->json) hone_args_answered(), tell_json(j, count);
         else tell_text(j, count);
         rc = j->least ? count[2] < j->least : count[1] > 0;
-        if (rc && j->least) hone_args_wrong("%d cases passed, fewer than --min %d", count[2], j->least);
+        if (rc && j->least)
+            hone_args_wrong("%d case%s passed, fewer than --min %d", count[2], count[2] == 1 ? "" : "s",
+                            j->least);
     }
     munmap(j->result, bytes), munmap(j->shared, sizeof *j->shared);
     return rc;
@@ -238,23 +255,26 @@ int hone_cmd_conformance(int argc, char **argv) {
     hone_words operands = {0};
     const hone_option options[] = {
         {"--filter", "TEXT", "only cases with TEXT in their name", HONE_ARG_TEXT, &j.filter, 0},
-        {"--rtol", "R", "|got - want| <= A + R * |want| (0.001, as ONNX's own runner)", HONE_ARG_NUMBER, &j.rtol, 0},
+        {"--rtol", "R", "|got - want| <= A + R * |want| (0.001, as ONNX's own runner)", HONE_ARG_NUMBER,
+         &j.rtol, 0},
         {"--atol", "A", "(1e-7; Fourier transforms 1e-4)", HONE_ARG_NUMBER, &j.atol, 0},
         {"--min", "N", "succeed when at least N cases pass, whatever else fails", HONE_ARG_INT, &j.least, 1},
         {"--jobs", "N", "cases at a time (all cores)", HONE_ARG_INT, &j.jobs, 1},
         {"--seconds", "N", "a case may take (20)", HONE_ARG_INT, &j.seconds, 1},
-        {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},
+        {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG,
+         &j.interpret, 0},
         HONE_WHERE_OPTIONS(&j.where),
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
         {0},
     };
-    const hone_usage usage = {"conformance",
-                              "DIR...",
-                              1,
-                              -1,
-                              "Runs ONNX test cases: every folder with a model.onnx and test_data_set_* in or at DIR.",
-                              "hone conformance onnx/backend/test/data/node --filter resize",
-                              options};
+    const hone_usage usage = {
+        "conformance",
+        "DIR...",
+        1,
+        -1,
+        "Runs ONNX test cases: every folder with a model.onnx and test_data_set_* in or at DIR.",
+        "hone conformance onnx/backend/test/data/node --filter resize",
+        options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&j.where))) rc = do_job(&j, &operands);
     hone_where_free(&j.where);

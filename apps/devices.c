@@ -15,8 +15,8 @@ static void tell_cpu(const hone_json *cpu) {
     const char *name = hone_json_text(cpu, "name", ""), *forced = hone_json_text(cpu, "forced", "");
     double cores = hone_json_number(cpu, "cores", 0), online = hone_json_number(cpu, "cores_online", 0);
     const hone_json *levels = hone_json_get(cpu, "levels"), *caches = hone_json_get(cpu, "caches");
-    printf("%scpu%s      %s, %s, %.0f core%s", hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN), *name ? name : "unnamed",
-           hone_json_text(cpu, "architecture", ""), cores, cores == 1 ? "" : "s");
+    printf("%scpu%s      %s, %s, %.0f core%s", hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN),
+           *name ? name : "unnamed", hone_json_text(cpu, "architecture", ""), cores, cores == 1 ? "" : "s");
     if (online > cores) printf(" to use, of %.0f", online);
     printf("\nlevels   ");
     for (const hone_json *l = levels ? levels->first : NULL; l; l = l->next)
@@ -40,32 +40,39 @@ static void tell_peak(const char *label, const hone_json *p) {
     if (!p) return;
     printf("%s%s/s f32 multiply-add", label, hone_text_flops(hone_json_number(p, "f32_flops_per_s", 0)));
     if (copy > 0) printf(", %s/s copied", hone_text_bytes(copy));
-    printf(" on %.0f thread%s\n", hone_json_number(p, "threads", 1), hone_json_number(p, "threads", 1) == 1 ? "" : "s");
+    printf(" on %.0f thread%s\n", hone_json_number(p, "threads", 1),
+           hone_json_number(p, "threads", 1) == 1 ? "" : "s");
 }
 static void tell_device(const hone_json *d) {
     char name[64];
     const char *problem = hone_json_text(d, "problem", ""), *missing = hone_json_text(d, "missing", "");
     const hone_json *found = hone_json_get(d, "found");
-    const double in = hone_json_number(d, "copy_in_bytes_per_s", 0), out = hone_json_number(d, "copy_out_bytes_per_s", 0);
+    const double in = hone_json_number(d, "copy_in_bytes_per_s", 0),
+                 out = hone_json_number(d, "copy_out_bytes_per_s", 0);
     if (!found || found->type != HONE_JSON_TRUE) {
-        printf("%s%-8s%s not here: it wants %s\n", hone_paint(stdout, HONE_BOLD), hone_json_text(d, "device", ""),
-               hone_paint(stdout, HONE_PLAIN), *missing ? missing : "something that it does not name");
+        printf("%s%-8s%s not here: it wants %s\n", hone_paint(stdout, HONE_BOLD),
+               hone_json_text(d, "device", ""), hone_paint(stdout, HONE_PLAIN),
+               *missing ? missing : "something that it does not name");
         return;
     }
     snprintf(name, sizeof name, "%s:%.0f", hone_json_text(d, "device", ""), hone_json_number(d, "number", 0));
     printf("%s%-8s%s %s", hone_paint(stdout, HONE_BOLD), name, hone_paint(stdout, HONE_PLAIN),
            hone_json_text(d, "name", "a device from outside"));
     if (*hone_json_text(d, "through", "")) printf(", %s", hone_json_text(d, "through", ""));
-    if (hone_json_number(d, "memory_bytes", 0) > 0) printf(", %s", hone_text_bytes(hone_json_number(d, "memory_bytes", 0)));
+    if (hone_json_number(d, "memory_bytes", 0) > 0)
+        printf(", %s", hone_text_bytes(hone_json_number(d, "memory_bytes", 0)));
     printf("\n");
     if (*problem) printf("         it cannot be used: %s\n", problem);
-    if (in > 0) printf("         %s/s f32 multiply-add, ", hone_text_flops(hone_json_number(d, "f32_flops_per_s", 0)));
+    if (in > 0)
+        printf("         %s/s f32 multiply-add, ",
+               hone_text_flops(hone_json_number(d, "f32_flops_per_s", 0)));
     if (in > 0) printf("%s/s copied in, ", hone_text_bytes(in));
     if (in > 0) printf("%s/s out\n", hone_text_bytes(out));
 }
 static void tell(const hone_json *r, const hone_json *others) {
     static const char *const head[] = {"family", "kernel", "for"};
-    const hone_json *memory = hone_json_get(r, "memory"), *kernels = hone_json_get(r, "kernels"), *measured = hone_json_get(r, "measured");
+    const hone_json *memory = hone_json_get(r, "memory"), *kernels = hone_json_get(r, "kernels"),
+                    *measured = hone_json_get(r, "measured");
     tell_cpu(hone_json_get(r, "cpu"));
     printf("memory   %s, %s of it available\n", hone_text_bytes(hone_json_number(memory, "bytes", 0)),
            hone_text_bytes(hone_json_number(memory, "available_bytes", 0)));
@@ -95,10 +102,15 @@ static int devices(bool json, bool quick) {
         return hone_args_failed(s);
     }
     hone_json *r = json ? NULL : hone_json_read(text), *o = json ? NULL : hone_json_read(others);
-    if (json) hone_args_answered(), printf("%.*s, %s\n", (int)strlen(text) - 1, text, others + 1); /* two objects as one */
+    /* two objects as one */
+    if (json) hone_args_answered(), printf("%.*s, %s\n", (int)strlen(text) - 1, text, others + 1);
     else if (r && o) tell(r, o);
     hone_text_release(text), hone_text_release(others);
-    int rc = json || (r && o) ? 0 : hone_args_wrong("the report of the machine cannot be read: a bug of Hone's, please report it") + 1;
+    int rc =
+        json || (r && o)
+            ? 0
+            : hone_args_wrong("the report of the machine cannot be read: a bug of Hone's, please report it") +
+                  1;
     hone_json_free(r), hone_json_free(o);
     return rc;
 }
@@ -114,7 +126,8 @@ int hone_cmd_devices(int argc, char **argv) {
                               "",
                               0,
                               0,
-                              "Shows what there is to run on: the CPU, its levels and caches, the kernels chosen for it, other devices or "
+                              "Shows what there is to run on: the CPU, its levels and caches, the kernels "
+                              "chosen for it, other devices or "
                               "what they would want, and how fast all are just now.",
                               "hone devices\nHONE_CPU=avx2 hone devices --quick",
                               options};

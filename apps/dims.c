@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dims: names are read off the ports' shapes ("f32[batch, 3, 224, 224]"). A dim without a name is called by input and place:
-   "image.2". */
+   dims: names are read off the ports' shapes ("f32[batch, 3, 224, 224]"). A dim without a name is called by
+   input and place: "image.2". */
 #include "dims.h"
 
 #include <ctype.h>
@@ -15,8 +15,9 @@ typedef struct {
     char name[NAME];
     int64_t value; /* -1: not given */
     bool said;     /* by --dim */
-    bool batch;    /* the first dim of an input, or called so: rarely what makes an input too small, so its guess stays 1 */
-    bool used;     /* by an input that no file or --shape gives: a guess of it is one */
+    /* the first dim of an input, or called so: rarely what makes an input too small, so its guess stays 1 */
+    bool batch;
+    bool used; /* by an input that no file or --shape gives: a guess of it is one */
 } free_dim;
 struct hone_dims_known {
     free_dim at[FREE_MAX];
@@ -43,8 +44,8 @@ static void dim_text(const hone_port *p, int d, char *out) {
 }
 void hone_dim_name(const hone_port *p, int d, char out[NAME]) {
     dim_text(p, d, out);
-    bool made_up =
-        out[0] == '_' && out[1] && strspn(out + 1, "0123456789") == strlen(out + 1); /* what the library calls a dim without a name */
+    /* what the library calls a dim without a name */
+    bool made_up = out[0] == '_' && out[1] && strspn(out + 1, "0123456789") == strlen(out + 1);
     if (!*out || !strcmp(out, "?") || made_up) snprintf(out, NAME, "%.48s.%d", p->name, d);
 }
 static free_dim *find(const hone_dims_known *f, const char *name) {
@@ -52,7 +53,9 @@ static free_dim *find(const hone_dims_known *f, const char *name) {
         if (!strcmp(f->at[k].name, name)) return (free_dim *)f->at + k;
     return NULL;
 }
-static bool is_free(const hone_port *p, int d) { return p->kind == HONE_VALUE_TENSOR && d < p->rank && d < RANK_MAX && p->dims[d] < 0; }
+static bool is_free(const hone_port *p, int d) {
+    return p->kind == HONE_VALUE_TENSOR && d < p->rank && d < RANK_MAX && p->dims[d] < 0;
+}
 static void gather(const hone_model *m, hone_dims_known *f) {
     for (int k = 0; k < hone_model_inputs(m); k++) {
         const hone_port *p = hone_model_input(m, k);
@@ -83,15 +86,20 @@ static int take(hone_dims_known *f, const hone_words *words) {
         if (!text || !isdigit((unsigned char)*text))
             return hone_args_wrong("--dim %s: write it as NAME=SIZE, as in --dim batch=8", words->at[k]);
         long long value = strtoll(text, &end, 10);
-        if (*end || value > INT32_MAX) return hone_args_wrong("--dim %s: the size is no whole number below 2^31", words->at[k]);
+        if (*end || value > INT32_MAX)
+            return hone_args_wrong("--dim %s: the size is no whole number below 2^31", words->at[k]);
         snprintf(name, sizeof name, "%.*s", length, words->at[k]);
         free_dim *d = find(f, name);
-        if (!d && !f->n) return hone_args_wrong("--dim %s: the model has no free dim; its shapes are fixed", words->at[k]);
+        if (!d && !f->n)
+            return hone_args_wrong("--dim %s: the model has no free dim; its shapes are fixed", words->at[k]);
         if (!d) {
             const char *near = hone_args_nearest(name, names, f->n);
-            return hone_args_wrong("--dim %s: the model has no free dim '%s'; did you mean '%s'?", words->at[k], name,
-                                   near ? near : names[0]);
+            return hone_args_wrong("--dim %s: the model has no free dim '%s'; did you mean '%s'?",
+                                   words->at[k], name, near ? near : names[0]);
         }
+        if (d->said && d->value != value)
+            return hone_args_wrong("--dim %s: '%s' is %lld already; say it once", words->at[k], name,
+                                   (long long)d->value);
         d->value = value, d->said = true;
     }
     return 0;
@@ -125,7 +133,8 @@ static void note_used(hone_dims_known *f, const hone_model *m) {
 }
 int hone_dims_fix(hone_dims_known *f, const hone_port *p, const int64_t *dims, int rank, const char *by) {
     for (int k = 0; k < f->n_input; k++)
-        if (!strcmp(f->input[k].name, p->name)) f->input[k].known = true, f->input[k].dims = dims, f->input[k].rank = rank;
+        if (!strcmp(f->input[k].name, p->name))
+            f->input[k].known = true, f->input[k].dims = dims, f->input[k].rank = rank;
     for (int d = 0; d < rank; d++) {
         char name[NAME];
         if (!is_free(p, d)) continue;
@@ -133,7 +142,8 @@ int hone_dims_fix(hone_dims_known *f, const hone_port *p, const int64_t *dims, i
         free_dim *one = find(f, name);
         if (!one) continue;
         if (one->said && one->value != dims[d])
-            return hone_args_wrong("--dim %s=%lld: %s says that it is %lld", name, (long long)one->value, by, (long long)dims[d]);
+            return hone_args_wrong("--dim %s=%lld: %s says that it is %lld", name, (long long)one->value, by,
+                                   (long long)dims[d]);
         one->value = dims[d];
     }
     return 0;
@@ -166,7 +176,8 @@ static hone_status plan(const hone_model *m, const hone_dims_known *f, const hon
     return s;
 }
 /* The first failure is told: 1 is the rule. */
-static hone_status try_sizes(hone_dims_known *f, const hone_model *m, const hone_options *o, char **text, char *why, size_t room) {
+static hone_status try_sizes(hone_dims_known *f, const hone_model *m, const hone_options *o, char **text,
+                             char *why, size_t room) {
     hone_status s = HONE_OK;
     bool open = false;
     for (int k = 0; k < f->n; k++) open |= f->at[k].value < 0 && !f->at[k].batch;
@@ -235,7 +246,8 @@ static bool is_partial(const hone_json *plan) {
         control = !strcmp(hone_json_text(s, "tactic", ""), "control");
     return control || !whole || whole->type != HONE_JSON_TRUE;
 }
-int hone_plan_for(const hone_model *m, const hone_words *dims, const hone_options *o, hone_planned *out, char **json) {
+int hone_plan_for(const hone_model *m, const hone_words *dims, const hone_options *o, hone_planned *out,
+                  char **json) {
     char *text = NULL;
     *out = (hone_planned){0};
     hone_dims_known *f = hone_dims_read(m, dims);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   feed: the inputs of a run. Whatever the user did not say is chosen here and told: the sizes of free dims (dims.h), numbers drawn from a seed. */
+   feed: the inputs of a run. Whatever the user did not say is chosen here and told: the sizes of free dims
+   (dims.h), numbers drawn from a seed. */
 #include "feed.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dims.h"
@@ -32,14 +35,16 @@ static const char *near_input(const hone_model *m, const char *name, int length)
     free(names);
     return near;
 }
-/* "NAME=REST" for an input by its name; REST alone for the input `next`. The input's number, -1 after a line that says what is wrong. */
+/* "NAME=REST" for an input by its name; REST alone for the input `next`. The input's number, -1 after a line
+   that says what is wrong. */
 static int pick(const hone_model *m, const char *option, const char *word, int next, const char **rest) {
     int length = 0, n = hone_model_inputs(m), k = -1;
     *rest = hone_args_after(word, &length);
     if (*rest && (k = find_input(m, word, length)) >= 0) return k;
     const char *near = *rest ? near_input(m, word, length) : NULL;
     if (near) {
-        hone_args_wrong("%s %s: the model has no input '%.*s'; did you mean '%s'?", option, word, length, word, near);
+        hone_args_wrong("%s %s: the model has no input '%.*s'; did you mean '%s'?", option, word, length,
+                        word, near);
         return -1;
     }
     if (*rest) {
@@ -49,7 +54,7 @@ static int pick(const hone_model *m, const char *option, const char *word, int n
     }
     *rest = word;
     if (next < n) return next;
-    hone_args_wrong("%s %s: the model has only %d inputs", option, word, n);
+    hone_args_wrong("%s %s: the model has only %d input%s", option, word, n, n == 1 ? "" : "s");
     return -1;
 }
 
@@ -85,11 +90,14 @@ static bool fits(const hone_port *port, const shape *s) {
 }
 
 /* Free dims get the size that was given or guessed, and `told` says what was guessed. */
-static int settle_shape(const hone_port *port, const hone_dims_known *dims, shape *s, char *told, size_t room) {
+static int settle_shape(const hone_port *port, const hone_dims_known *dims, shape *s, char *told,
+                        size_t room) {
     if (s->given && !fits(port, s))
-        return hone_args_wrong("input '%s' is %s: --shape must keep its rank and its fixed dims", port->name, port->shape);
+        return hone_args_wrong("input '%s' is %s: --shape must keep its rank and its fixed dims", port->name,
+                               port->shape);
     if (s->given) return 0;
-    if (port->rank > RANK_MAX) return hone_args_wrong("input '%s' has more than %d dims", port->name, RANK_MAX);
+    if (port->rank > RANK_MAX)
+        return hone_args_wrong("input '%s' has more than %d dims", port->name, RANK_MAX);
     size_t n = 0;
     s->rank = port->rank < 0 ? 0 : port->rank;
     for (int i = 0; i < s->rank; i++) {
@@ -102,7 +110,8 @@ static int settle_shape(const hone_port *port, const hone_dims_known *dims, shap
     }
     if (port->rank < 0) snprintf(told, room, "; it has no declared rank, and a scalar");
     n = strlen(told);
-    if (n) snprintf(told + n, room - n, strchr(told, ',') && port->rank >= 0 ? " are guesses" : " is a guess");
+    if (n)
+        snprintf(told + n, room - n, strchr(told, ',') && port->rank >= 0 ? " are guesses" : " is a guess");
     return 0;
 }
 
@@ -122,10 +131,12 @@ static uint16_t half_bits(float v) { /* |v| <= 1, a multiple of 2^-10: never sub
     int exponent;
     float m = frexpf(fabsf(v), &exponent);
     if (v == 0) return 0;
-    return (uint16_t)((v < 0 ? 0x8000u : 0) | (unsigned)(exponent + 14) << 10 | ((unsigned)(m * 2048) & 0x3ff));
+    return (uint16_t)((v < 0 ? 0x8000u : 0) | (unsigned)(exponent + 14) << 10 |
+                      ((unsigned)(m * 2048) & 0x3ff));
 }
 
-/* How a type's random elements are made: floats from -1 to 1; integers, bools and the smallest floats 0 or 1, of which every type has a code. */
+/* How a type's random elements are made: floats from -1 to 1; integers, bools and the smallest floats 0 or 1,
+   of which every type has a code. */
 typedef struct {
     uint8_t bytes;
     char how; /* f float, h half, b bfloat, d double, 1: `one` or 0 */
@@ -190,14 +201,16 @@ static void fill(hone_value *v, uint64_t state) {
     }
 }
 
-static int feed_random(const hone_port *port, const hone_dims_known *dims, shape *s, int k, int seed, hone_fed *out) {
+static int feed_random(const hone_port *port, const hone_dims_known *dims, shape *s, int k, int seed,
+                       hone_fed *out) {
     char told[128] = "";
     if (port->kind == HONE_VALUE_OPTIONAL) {
         snprintf(out->from, sizeof out->from, "left out");
         return 0;
     }
     if (port->kind != HONE_VALUE_TENSOR)
-        return hone_args_wrong("input '%s' is %s: give it as --input %s=FILE.pb", port->name, port->shape, port->name);
+        return hone_args_wrong("input '%s' is %s: give it as --input %s=FILE.pb", port->name, port->shape,
+                               port->name);
     int rc = settle_shape(port, dims, s, told, sizeof told);
     if (rc) return rc;
     hone_status status = hone_tensor_create(port->dtype, s->dim, s->rank, &out->value);
@@ -206,23 +219,27 @@ static int feed_random(const hone_port *port, const hone_dims_known *dims, shape
     if (port->dtype != HONE_DTYPE_STRING) fill(out->value, (uint64_t)seed * 1000003u + (uint64_t)k);
     if (port->dtype == HONE_DTYPE_STRING) snprintf(out->from, sizeof out->from, "empty strings%s", told);
     else
-        snprintf(out->from, sizeof out->from, "random %s, seed %d%s", makers[port->dtype].how == '1' ? "0 or 1" : "from -1 to 1", seed,
-                 told);
+        snprintf(out->from, sizeof out->from, "random %s, seed %d%s",
+                 makers[port->dtype].how == '1' ? "0 or 1" : "from -1 to 1", seed, told);
     return 0;
 }
 
 /* Numbers by a word: "16000", "1,2,3", "ones". A list says its own shape; what fills takes the input's. */
-static bool is_word(const hone_port *port, const char *text) { return port->kind == HONE_VALUE_TENSOR && hone_word_known(port, text); }
-static int feed_word(const hone_port *port, const hone_dims_known *dims, shape *s, const char *text, int k, int seed, hone_fed *out) {
+static bool is_word(const hone_port *port, const char *text) {
+    return port->kind == HONE_VALUE_TENSOR && hone_word_known(port, text);
+}
+static int feed_word(const hone_port *port, const hone_dims_known *dims, shape *s, const char *text, int k,
+                     int seed, hone_fed *out) {
     char told[128] = "";
     if (!strcmp(text, "random")) return feed_random(port, dims, s, k, seed, out);
     if (!s->given && hone_word_is_list(port, text)) {
         s->rank = port->rank > 1 ? port->rank : 1;
-        if (s->rank > RANK_MAX) return hone_args_wrong("input '%s' has more than %d dims", port->name, RANK_MAX);
+        if (s->rank > RANK_MAX)
+            return hone_args_wrong("input '%s' has more than %d dims", port->name, RANK_MAX);
         for (int d = 0; d < s->rank; d++) s->dim[d] = d + 1 == s->rank ? hone_word_count(text) : 1;
         if (!fits(port, s))
-            return hone_args_wrong("--input %s=%.60s: input '%s' is %s, these are %lld", port->name, text, port->name, port->shape,
-                                   (long long)hone_word_count(text));
+            return hone_args_wrong("--input %s=%.60s: input '%s' is %s, these are %lld", port->name, text,
+                                   port->name, port->shape, (long long)hone_word_count(text));
     } else {
         int rc = settle_shape(port, dims, s, told, sizeof told);
         if (rc) return rc;
@@ -235,17 +252,20 @@ static int feed_word(const hone_port *port, const hone_dims_known *dims, shape *
 
 /* ---- files ---- */
 
-/* A picture saved as 28x28 goes into 1x1x28x28: dims of 1 (or free ones) that the port has in front are added. */
+/* A picture saved as 28x28 goes into 1x1x28x28: dims of 1 (or free ones) that the port has in front are
+   added. */
 static int add_leading(const hone_port *port, hone_fed *f) {
     int rank = hone_value_rank(f->value), more = port->rank - rank;
     shape s = {.rank = port->rank};
-    if (hone_value_kind_of(f->value) != HONE_VALUE_TENSOR || hone_value_dtype(f->value) == HONE_DTYPE_STRING || port->rank < 0 ||
-        more <= 0 || port->rank > RANK_MAX)
+    if (hone_value_kind_of(f->value) != HONE_VALUE_TENSOR ||
+        hone_value_dtype(f->value) == HONE_DTYPE_STRING || port->rank < 0 || more <= 0 ||
+        port->rank > RANK_MAX)
         return 0;
     for (int i = 0; i < port->rank; i++) s.dim[i] = i < more ? 1 : hone_value_dims(f->value)[i - more];
     if (!fits(port, &s)) return 0;
     hone_value *view = NULL;
-    hone_status status = hone_tensor_borrow(hone_value_dtype(f->value), s.dim, s.rank, hone_value_data(f->value), &view);
+    hone_status status =
+        hone_tensor_borrow(hone_value_dtype(f->value), s.dim, s.rank, hone_value_data(f->value), &view);
     if (status) return hone_args_failed(status);
     f->source = f->value;
     f->value = view;
@@ -258,20 +278,25 @@ static bool ends_in(const char *path, const char *ending) {
     size_t n = strlen(path), m = strlen(ending);
     return n > m && !strcmp(path + n - m, ending);
 }
-static bool is_tensor_file(const char *path) { return ends_in(path, ".npy") || ends_in(path, ".pb") || ends_in(path, ".bin"); }
+static bool is_tensor_file(const char *path) {
+    return ends_in(path, ".npy") || ends_in(path, ".pb") || ends_in(path, ".bin");
+}
 /* "data.npz", or one array of it: "data.npz:mask". The path's length, 0 for what is neither. */
 static int archive_path(const char *text) {
     const char *colon = strstr(text, ".npz:");
     return colon ? (int)(colon - text) + 4 : ends_in(text, ".npz") ? (int)strlen(text) : 0;
 }
-static bool is_picture(const char *path) { return !is_tensor_file(path) && !archive_path(path) && hone_picture_format(path); }
+static bool is_picture(const char *path) {
+    return !is_tensor_file(path) && !archive_path(path) && hone_picture_format(path);
+}
 
 /* A model that decodes its pictures itself takes a file's bytes as they are. */
 static int feed_bytes(const char *path, hone_fed *out) {
     FILE *f = fopen(path, "rb");
     long n = f && !fseek(f, 0, SEEK_END) ? ftell(f) : -1;
     hone_status s = n < 0 ? HONE_OK : hone_tensor_create(HONE_DTYPE_U8, (int64_t[]){n}, 1, &out->value);
-    bool good = f && n >= 0 && !s && !fseek(f, 0, SEEK_SET) && fread(hone_value_data(out->value), 1, (size_t)n, f) == (size_t)n;
+    bool good = f && n >= 0 && !s && !fseek(f, 0, SEEK_SET) &&
+                fread(hone_value_data(out->value), 1, (size_t)n, f) == (size_t)n;
     if (f) fclose(f);
     if (s) return hone_args_failed(s);
     snprintf(out->from, sizeof out->from, "%.120s, its bytes as they are", path);
@@ -289,9 +314,10 @@ static int feed_array(const hone_port *port, const char *text, hone_fed *out) {
     if (!s && text[length] != ':' && list && list->n == 1 && list->first->text) name = list->first->text;
     if (!s) s = hone_npz_read(path, name, &out->value);
     if (!s) snprintf(out->from, sizeof out->from, "%.120s, array '%.60s'", path, name);
-    int rc = !s                             ? 0
-             : s == HONE_BAD_INPUT && names ? hone_args_wrong("%s; the arrays in it are %s", hone_error(), names)
-                                            : hone_args_failed(s);
+    int rc = !s ? 0
+             : s == HONE_BAD_INPUT && names
+                 ? hone_args_wrong("%s; the arrays in it are %s", hone_error(), names)
+                 : hone_args_failed(s);
     hone_json_free(list);
     hone_text_release(names);
     free(path);
@@ -301,8 +327,8 @@ static int feed_array(const hone_port *port, const char *text, hone_fed *out) {
 /* The type that the model wants, where the user asks for it; else what would do it is said. */
 static int settle_type(const hone_port *port, bool cast, const char *what, hone_fed *out) {
     hone_value *v = out->value, *made = NULL;
-    if (!v || hone_value_kind_of(v) != HONE_VALUE_TENSOR || port->kind != HONE_VALUE_TENSOR || hone_value_dtype(v) == port->dtype ||
-        !port->dtype)
+    if (!v || hone_value_kind_of(v) != HONE_VALUE_TENSOR || port->kind != HONE_VALUE_TENSOR ||
+        hone_value_dtype(v) == port->dtype || !port->dtype)
         return 0;
     const char *is = hone_dtype_name(hone_value_dtype(v)), *wanted = hone_dtype_name(port->dtype);
     const bool numbers = hone_value_dtype(v) != HONE_DTYPE_STRING && port->dtype != HONE_DTYPE_STRING;
@@ -310,7 +336,8 @@ static int settle_type(const hone_port *port, bool cast, const char *what, hone_
         return hone_args_wrong("%s: input '%s' is %s, the file has %s%s", what, port->name, wanted, is,
                                numbers ? "; --cast converts it" : "");
     hone_status s = hone_value_cast(v, port->dtype, &made);
-    if (s) return hone_args_wrong("%s: %s as input '%s' of %s: %s", what, is, port->name, wanted, hone_error());
+    if (s)
+        return hone_args_wrong("%s: %s as input '%s' of %s: %s", what, is, port->name, wanted, hone_error());
     const size_t n = strlen(out->from);
     snprintf(out->from + n, sizeof out->from - n, ", %s converted to %s", is, wanted);
     hone_value_free(v), hone_value_free(out->source);
@@ -318,38 +345,48 @@ static int settle_type(const hone_port *port, bool cast, const char *what, hone_
     return 0;
 }
 
-static int feed_file(const hone_port *port, const hone_dims_known *dims, shape *s, const char *path, hone_fed *out) {
+static int feed_file(const hone_port *port, const hone_dims_known *dims, shape *s, const char *path,
+                     hone_fed *out) {
     char told[128] = "";
     bool raw = ends_in(path, ".bin");
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return hone_args_wrong("%s is a folder; an input is a file", path);
     if (!is_tensor_file(path) && access(path, F_OK) == 0)
-        return hone_args_wrong("%s: neither a tensor (.npy, .npz, .pb, .bin) nor a picture (PNG, JPEG, WebP, BMP, PNM, TIFF)", path);
+        return hone_args_wrong(
+            "%s: neither a tensor (.npy, .npz, .pb, .bin) nor a picture (PNG, JPEG, WebP, BMP, PNM, TIFF)",
+            path);
     if (!is_tensor_file(path))
-        return hone_args_wrong("input '%s': there is no file '%s', and it is no number, list, 'ones', 'zeros' or 'random'", port->name,
-                               path);
+        return hone_args_wrong(
+            "input '%s': there is no file '%s', and it is no number, list, 'ones', 'zeros' or 'random'",
+            port->name, path);
     if (raw) {
         int rc = settle_shape(port, dims, s, told, sizeof told);
         if (rc) return rc;
     }
-    hone_status status =
-        hone_value_read(path, port->kind, raw ? port->dtype : HONE_DTYPE_NONE, raw ? s->dim : NULL, raw ? s->rank : 0, &out->value);
+    hone_status status = hone_value_read(path, port->kind, raw ? port->dtype : HONE_DTYPE_NONE,
+                                         raw ? s->dim : NULL, raw ? s->rank : 0, &out->value);
     if (status) return hone_args_failed(status);
     snprintf(out->from, sizeof out->from, "%.120s%s", path, told);
     return add_leading(port, out);
 }
 
-static int feed_pictures(const hone_port *port, const hone_words *files, const hone_picture_wish *wish, hone_fed *out) {
+static int feed_pictures(const hone_port *port, const hone_words *files, const hone_picture_wish *wish,
+                         hone_fed *out) {
     if (files->n == 1 && port->dtype == HONE_DTYPE_U8 && port->rank == 1 && port->kind == HONE_VALUE_TENSOR)
         return feed_bytes(files->at[0], out);
     return hone_picture_feed(port, files, wish, &out->value, out->from, sizeof out->from);
 }
 
-/* Which input an --input is for. A picture without a name goes to the next input without a file, or joins the last one's batch. */
+/* Which input an --input is for. A picture without a name goes to the next input without a file, or joins the
+   last one's batch. */
 static int pick_file(const hone_model *m, const char *word, const hone_words *files, const char **rest) {
     int n = hone_model_inputs(m), next = 0;
     while (next < n && files[next].n) next++;
     bool whole = access(word, F_OK) == 0; /* a file whose name has a '=' in it */
     *rest = word;
-    if (!whole && !strchr(word, '=') && !archive_path(word)) return hone_args_wrong("--input %s: there is no such file", word), -1;
+    if (!whole && !strchr(word, '=') && !archive_path(word))
+        return hone_args_wrong("--input %s: there is no such file", word), -1;
     if (whole && next < n) return next;
     if (whole && n && is_picture(word) && is_picture(files[n - 1].at[0])) return n - 1;
     return pick(m, "--input", word, next, rest);
@@ -381,8 +418,9 @@ static int add_archive(const hone_model *m, const char *path, hone_words *files)
             const int k = find_input(m, name, (int)strlen(name));
             if (k >= 0) rc = add_file(hone_model_input(m, k), &files[k], path);
             else
-                rc = hone_args_wrong("--input %s: the model has no input '%s', which is an array of it%s%s%s", path, name,
-                                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+                rc = hone_args_wrong("--input %s: the model has no input '%s', which is an array of it%s%s%s",
+                                     path, name, near ? "; did you mean '" : "", near ? near : "",
+                                     near ? "'?" : "");
         }
     hone_json_free(list);
     hone_text_release(names);
@@ -390,13 +428,14 @@ static int add_archive(const hone_model *m, const char *path, hone_words *files)
 }
 
 /* What is given comes first: its dims are those of the others, too. */
-static int feed_all(const hone_model *m, hone_feed_wish *wish, hone_dims_known *dims, shape *shapes, const hone_words *files,
-                    hone_fed *out) {
+static int feed_all(const hone_model *m, hone_feed_wish *wish, hone_dims_known *dims, shape *shapes,
+                    const hone_words *files, hone_fed *out) {
     int n = hone_model_inputs(m), rc = 0, pictures = 0;
     for (int late = 0; late < 2 && !rc; late++) {
         for (int k = 0; k < n && !rc; k++) {
             const hone_port *port = hone_model_input(m, k);
-            bool picture = files[k].n && is_picture(files[k].at[0]), raw = files[k].n && ends_in(files[k].at[0], ".bin");
+            bool picture = files[k].n && is_picture(files[k].at[0]),
+                 raw = files[k].n && ends_in(files[k].at[0], ".bin");
             const char *text = files[k].n ? files[k].at[0] : NULL;
             const bool word = text && is_word(port, text), array = text && archive_path(text);
             bool given = shapes[k].given || (files[k].n && !raw && !(word && !hone_word_is_list(port, text)));
@@ -410,12 +449,14 @@ static int feed_all(const hone_model *m, hone_feed_wish *wish, hone_dims_known *
             if (!rc && text && !picture) rc = settle_type(port, wish->cast, text, &out[k]);
             const hone_value *v = out[k].value;
             if (rc || late || !v || hone_value_kind_of(v) != HONE_VALUE_TENSOR) continue;
-            rc = hone_dims_fix(dims, port, hone_value_dims(v), hone_value_rank(v), files[k].n ? files[k].at[0] : "--shape");
+            rc = hone_dims_fix(dims, port, hone_value_dims(v), hone_value_rank(v),
+                               files[k].n ? files[k].at[0] : "--shape");
         }
         if (!rc && !late && wish->plan) hone_dims_try(dims, m);
     }
     if (!rc && !pictures && hone_picture_wished(wish->picture))
-        rc = hone_args_wrong("--resize, --crop, --mean, --std and --order are for pictures, and no input is one: --input photo.jpg");
+        rc = hone_args_wrong("--resize, --crop, --mean, --std and --order are for pictures, and no input is "
+                             "one: --input photo.jpg");
     wish->guessed[0] = 0;
     for (int k = 0; k < n; k++)
         if (out[k].guessed) hone_dims_guesses(dims, wish->guessed, sizeof wish->guessed);
@@ -436,7 +477,8 @@ int hone_feed(const hone_model *m, hone_feed_wish *wish, hone_fed *out) {
         if (!rc && !read_shape(rest, &shapes[k]))
             rc = hone_args_wrong("--shape %s: write dims as 1x3x224x224 (or 'scalar')", wish->shapes->at[i]);
     }
-    for (int k = 0; k < n; k++) files[k].at = hone_must_alloc(sizeof *files[k].at * (size_t)(wish->inputs->n + 1));
+    for (int k = 0; k < n; k++)
+        files[k].at = hone_must_alloc(sizeof *files[k].at * (size_t)(wish->inputs->n + 1));
     for (int i = 0; i < wish->inputs->n && !rc; i++) {
         if (is_whole_archive(wish->inputs->at[i])) {
             rc = add_archive(m, wish->inputs->at[i], files);
@@ -477,19 +519,28 @@ bool hone_feed_again(const hone_model *m, hone_feed_wish *wish, hone_status s, h
 int hone_feed_failed(const hone_feed_wish *wish, hone_status s) {
     const char *why = *wish->why ? wish->why : hone_error();
     if (s != HONE_BAD_INPUT || !*wish->guessed) return hone_args_stopped(s, why);
-    return hone_args_wrong("%s (%s %s: --dim NAME=SIZE or --shape NAME=DIMS says otherwise)", why, wish->guessed,
-                           strchr(wish->guessed, ',') ? "are guesses" : "is a guess");
+    return hone_args_wrong("%s (%s %s: --dim NAME=SIZE or --shape NAME=DIMS says otherwise)", why,
+                           wish->guessed, strchr(wish->guessed, ',') ? "are guesses" : "is a guess");
 }
 
 int hone_feed_read(const char *folder, const char *word, int k, hone_value_kind kind, hone_value **out) {
     size_t room = strlen(folder) + strlen(word) + 32;
     char *path = hone_must_alloc(room);
     snprintf(path, room, "%s/%s_%d.pb", folder, word, k);
-    hone_status s = access(path, F_OK) == 0 ? hone_value_read(path, kind, HONE_DTYPE_NONE, NULL, 0, out) : HONE_OK;
+    hone_status s =
+        access(path, F_OK) == 0 ? hone_value_read(path, kind, HONE_DTYPE_NONE, NULL, 0, out) : HONE_OK;
     free(path);
     return s ? hone_args_failed(s) : 0;
 }
 
+/* A folder above the data sets is easily taken for one of them. */
+static int no_inputs(const char *folder) {
+    char inner[PATH_MAX];
+    snprintf(inner, sizeof inner, "%s/test_data_set_0", folder);
+    const bool above = access(inner, R_OK | X_OK) == 0;
+    return hone_args_wrong("--check %s: there is no input_0.pb in it%s%s%s", folder,
+                           above ? "; did you mean '" : "", above ? inner : "", above ? "'?" : "");
+}
 int hone_feed_set(const hone_model *m, const char *folder, hone_fed *out) {
     if (access(folder, R_OK | X_OK)) return hone_args_wrong("--check %s: there is no such folder", folder);
     for (int k = 0; k < hone_model_inputs(m); k++) {
@@ -498,7 +549,9 @@ int hone_feed_set(const hone_model *m, const char *folder, hone_fed *out) {
         if (out[k].value) snprintf(out[k].from, sizeof out[k].from, "%.200s/input_%d.pb", folder, k);
         else snprintf(out[k].from, sizeof out[k].from, "left out");
     }
-    return 0;
+    for (int k = 0; k < hone_model_inputs(m); k++)
+        if (out[k].value) return 0;
+    return hone_model_inputs(m) ? no_inputs(folder) : 0;
 }
 
 void hone_feed_free(hone_fed *f, int n) {

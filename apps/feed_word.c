@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   feed_word: see feed_word.h. Numbers are read as i64 where they are whole, else as f64, and then brought into the input's type, which says so
-   where one does not fit. */
+   feed_word: see feed_word.h. Numbers are read as i64 where they are whole, else as f64, and then brought
+   into the input's type, which says so where one does not fit. */
 #include "feed_word.h"
 
 #include <errno.h>
@@ -10,7 +10,9 @@
 
 #include "hone/tools.h"
 
-static const struct { const char *word, *number; } names[] = {{"zeros", "0"}, {"ones", "1"}, {"true", "1"}, {"false", "0"}};
+static const struct {
+    const char *word, *number;
+} names[] = {{"zeros", "0"}, {"ones", "1"}, {"true", "1"}, {"false", "0"}};
 
 /* A number, "nan" and "inf" included, up to `end`. */
 static bool read_number(const char *text, const char *end, double *as_f64, int64_t *as_i64, bool *whole) {
@@ -43,7 +45,9 @@ bool hone_word_known(const hone_port *port, const char *text) {
     if (port->dtype == HONE_DTYPE_STRING) return access(text, F_OK) != 0;
     return are_numbers(text);
 }
-bool hone_word_is_list(const hone_port *port, const char *text) { return port->dtype != HONE_DTYPE_STRING && strchr(text, ','); }
+bool hone_word_is_list(const hone_port *port, const char *text) {
+    return port->dtype != HONE_DTYPE_STRING && strchr(text, ',');
+}
 int64_t hone_word_count(const char *text) {
     int64_t n = 1;
     for (; *text; text++) n += *text == ',';
@@ -64,18 +68,22 @@ int hone_word_make(const hone_port *port, const char *text, const int64_t *dims,
     int64_t i = 0;
     for (const char *p = text, *end; !strings; p = end + 1) {
         end = p + strcspn(p, ",");
-        if (!read_number(p, end, &f, &i, &whole)) return hone_args_wrong("--input %s=%s: '%s' is no number", port->name, text, p);
+        if (!read_number(p, end, &f, &i, &whole))
+            return hone_args_wrong("--input %s=%s: '%s' is no number", port->name, text, p);
         all_whole &= whole;
         if (!*end) break;
     }
     hone_value *v = NULL;
-    hone_status s = hone_tensor_create(strings ? HONE_DTYPE_STRING : all_whole ? HONE_DTYPE_I64 : HONE_DTYPE_F64, dims, rank, &v);
+    hone_status s = hone_tensor_create(strings     ? HONE_DTYPE_STRING
+                                       : all_whole ? HONE_DTYPE_I64
+                                                   : HONE_DTYPE_F64,
+                                       dims, rank, &v);
     if (s) return hone_args_failed(s);
     const int64_t n = hone_value_elements(v);
     int rc = strings ? fill_text(text, v) : 0;
     if (list && n != hone_word_count(text))
-        rc = hone_args_wrong("--input %s=%.60s: %lld numbers for %lld elements", port->name, text, (long long)hone_word_count(text),
-                             (long long)n);
+        rc = hone_args_wrong("--input %s=%.60s: %lld numbers for %lld elements", port->name, text,
+                             (long long)hone_word_count(text), (long long)n);
     const char *p = text;
     for (int64_t k = 0; k < n && !rc && !strings; k++) {
         const char *end = p + strcspn(p, ",");
@@ -85,7 +93,8 @@ int hone_word_make(const hone_port *port, const char *text, const int64_t *dims,
         if (list) p = end + (*end == ',');
     }
     if (!rc && !strings && (s = hone_value_cast(v, port->dtype, out)))
-        rc = hone_args_wrong("--input %s=%.60s: input '%s' is %s: %s", port->name, text, port->name, port->shape, hone_error());
+        rc = hone_args_wrong("--input %s=%.60s: input '%s' is %s: %s", port->name, text, port->name,
+                             port->shape, hone_error());
     if (!rc && strings) *out = v;
     else hone_value_free(v);
     return rc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone inspect: what a model is, after import and optimization. Draws the library's reports; with --json they are printed as they come. */
+   hone inspect: what a model is, after import and optimization. Draws the library's reports; with --json they
+   are printed as they come. */
 #include "inspect.h"
 
 #include <math.h>
@@ -35,7 +36,8 @@ static void tell_ports(const hone_model *m) {
 }
 /* "batch = 8, seq = 1 (guessed)" */
 static void tell_dims(const hone_planned *p) {
-    hone_print(stdout, "%s%s%s%s", p->given, *p->given && *p->guessed ? ", " : "", p->guessed, *p->guessed ? " (guessed)" : "");
+    hone_print(stdout, "%s%s%s%s", p->given, *p->given && *p->guessed ? ", " : "", p->guessed,
+               *p->guessed ? " (guessed)" : "");
 }
 static void tell_work(const hone_json *summary, const hone_planned *p) {
     const hone_json *known = hone_json_get(p->plan ? p->plan : summary, p->plan ? "known" : "flops_known");
@@ -53,17 +55,20 @@ static void tell_summary(const hone_model *m, const hone_json *r, const hone_pla
     const char *name = hone_json_text(r, "name", "");
     double before = hone_json_number(r, "nodes_before", NAN);
     const hone_json *ops = hone_json_get(r, "ops");
-    if (*name) hone_print(stdout, "%s%s%s\n", hone_paint(stdout, HONE_BOLD), name, hone_paint(stdout, HONE_PLAIN));
+    if (*name)
+        hone_print(stdout, "%s%s%s\n", hone_paint(stdout, HONE_BOLD), name, hone_paint(stdout, HONE_PLAIN));
     tell_ports(m);
     hone_print(stdout, "opset       %.0f\n", hone_json_number(r, "opset", 0));
-    if (hone_json_get(r, "arithmetic")) hone_print(stdout, "arithmetic  f32 between tensors of f16 or bf16\n");
+    if (hone_json_get(r, "arithmetic"))
+        hone_print(stdout, "arithmetic  f32 between tensors of f16 or bf16\n");
     hone_print(stdout, "nodes       %.0f", hone_json_number(r, "nodes", 0));
     if (isfinite(before)) hone_print(stdout, ", of %.0f before the passes", before);
     hone_print(stdout, "\nparameters  %s, %s\n", hone_text_count(hone_json_number(r, "parameters", 0)),
                hone_text_bytes(hone_json_number(r, "parameter_bytes", 0)));
     tell_work(r, p);
     if (p->plan)
-        hone_print(stdout, "memory      %s for tensors at the peak\n", hone_text_bytes(hone_json_number(p->plan, "arena_bytes", 0)));
+        hone_print(stdout, "memory      %s for tensors at the peak\n",
+                   hone_text_bytes(hone_json_number(p->plan, "arena_bytes", 0)));
     int k = 0;
     for (const hone_json *op = ops ? ops->first : NULL; op; op = op->next, k++) {
         printf("%s", k % OPS_A_LINE ? ", " : k ? ",\n            " : "ops         ");
@@ -77,7 +82,8 @@ static void tell_passes(const hone_json *r) {
     static const char *const head[] = {"pass", "did", "nodes"};
     hone_table *t = hone_table_create("lrl", head);
     int idle = 0;
-    double before = hone_json_number(r->first, "nodes", 0); /* of the main graph; the first pass only infers shapes */
+    /* of the main graph; the first pass only infers shapes */
+    double before = hone_json_number(r->first, "nodes", 0);
     for (const hone_json *p = r->first; p; p = p->next) {
         double changed = hone_json_number(p, "changed", 0), nodes = hone_json_number(p, "nodes", before);
         if (changed == 0 && nodes == before) idle++;
@@ -195,23 +201,27 @@ int hone_cmd_inspect(int argc, char **argv) {
         {"--nodes", NULL, "a table of the nodes", HONE_ARG_FLAG, &w.nodes, 0},
         {"--sort", "work|bytes|parameters", "the table's order, largest first", HONE_ARG_TEXT, &w.sort, 0},
         {"--passes", NULL, "what each pass did", HONE_ARG_FLAG, &w.passes, 0},
-        {"--memory", NULL, "the memory for tensors, step by step, and what makes its peak", HONE_ARG_FLAG, &w.memory, 0},
-        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &w.dims, 0},
+        {"--memory", NULL, "the memory for tensors, step by step, and what makes its peak", HONE_ARG_FLAG,
+         &w.memory, 0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST,
+         &w.dims, 0},
         {"--text", NULL, "the graph as text", HONE_ARG_FLAG, &w.text, 0},
         {"--dot", NULL, "the graph for Graphviz, and nothing else", HONE_ARG_FLAG, &w.dot, 0},
-        {"--html", "FILE", "write a page with the graph, to look at in any browser", HONE_ARG_TEXT, &w.html, 0},
+        {"--html", "FILE", "write a page with the graph, to look at in any browser", HONE_ARG_TEXT, &w.html,
+         0},
         HONE_OPS_OPTION(&where),
         {"--json", NULL, "print JSON: one member a topic", HONE_ARG_FLAG, &w.json, 0},
         {0},
     };
-    const hone_usage usage = {"inspect",
-                              "MODEL",
-                              1,
-                              1,
-                              "Shows what a model is: inputs, outputs, nodes, parameters, work and memory.",
-                              "hone inspect model.onnx --nodes --sort work\nhone inspect model.onnx --memory --dim batch=8\n"
-                              "hone inspect model.onnx --html model.html\nhone inspect model.onnx --dot | dot -Tsvg > model.svg",
-                              options};
+    const hone_usage usage = {
+        "inspect",
+        "MODEL",
+        1,
+        1,
+        "Shows what a model is: inputs, outputs, nodes, parameters, work and memory.",
+        "hone inspect model.onnx --nodes --sort work\nhone inspect model.onnx --memory --dim batch=8\n"
+        "hone inspect model.onnx --html model.html\nhone inspect model.onnx --dot | dot -Tsvg > model.svg",
+        options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) {
         bool known = false;
@@ -219,7 +229,8 @@ int hone_cmd_inspect(int argc, char **argv) {
         if (strcmp(w.sort, "number") != 0) w.nodes = true;
         rc = known ? hone_where_begin(&where) : 1;
         if (!rc) rc = inspect(operands.at[0], &w);
-        else if (!known) rc = hone_args_wrong("--sort %s: nodes are sorted by work, bytes or parameters", w.sort);
+        else if (!known)
+            rc = hone_args_wrong("--sort %s: nodes are sorted by work, bytes or parameters", w.sort);
     }
     hone_where_free(&where);
     hone_words_free(&operands);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   inspect: the views of `hone inspect`, one function each. They draw the library's reports, read into trees. */
+   inspect: the views of `hone inspect`, one function each. They draw the library's reports, read into
+   trees. */
 #ifndef HONE_APPS_INSPECT_H
 #define HONE_APPS_INSPECT_H
 #include "dims.h"
@@ -15,10 +16,12 @@ void hone_drawn_open(const hone_json *graphs, hone_drawn *);
 void hone_drawn_close(hone_drawn *);
 void hone_node_title(const hone_json *node, char *out, size_t room); /* "Conv + Relu" */
 
-/* sort: "number", "work", "bytes" or "parameters". planned: work by node where the dims make it known; its plan may be NULL. */
+/* sort: "number", "work", "bytes" or "parameters". planned: work by node where the dims make it known; its
+   plan may be NULL. */
 void hone_show_nodes(const hone_json *graphs, const hone_planned *, const char *sort);
 void hone_show_dot(const hone_json *graphs, const char *name);
 void hone_show_memory(const hone_planned *);
 /* The page in one file. 0, or the exit code: one line was said. */
-int hone_write_page(const hone_model *, const char *path, const hone_planned *, const char *plan_json, const char *file);
+int hone_write_page(const hone_model *, const char *path, const hone_planned *, const char *plan_json,
+                    const char *file);
 #endif

@@ -45,8 +45,8 @@ static char *put_utf8(char *p, uint32_t c) {
     } else if (c < 0x10000) {
         *p++ = (char)(0xe0 | c >> 12), *p++ = (char)(0x80 | (c >> 6 & 63)), *p++ = (char)(0x80 | (c & 63));
     } else {
-        *p++ = (char)(0xf0 | c >> 18), *p++ = (char)(0x80 | (c >> 12 & 63)), *p++ = (char)(0x80 | (c >> 6 & 63)),
-        *p++ = (char)(0x80 | (c & 63));
+        *p++ = (char)(0xf0 | c >> 18), *p++ = (char)(0x80 | (c >> 12 & 63)),
+        *p++ = (char)(0x80 | (c >> 6 & 63)), *p++ = (char)(0x80 | (c & 63));
     }
     return p;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   json: reports come from the library as JSON; this reads them into a tree to be drawn, and writes the little that the command adds. */
+   json: reports come from the library as JSON; this reads them into a tree to be drawn, and writes the little
+   that the command adds. */
 #ifndef HONE_APPS_JSON_H
 #define HONE_APPS_JSON_H
 #include <stddef.h>
@@ -25,12 +26,14 @@ struct hone_json {
 };
 hone_json *hone_json_read(const char *text); /* NULL: not JSON, or no memory */
 void hone_json_free(hone_json *);
-const hone_json *hone_json_get(const hone_json *, const char *key); /* NULL: there is none. Every one of these takes NULL too */
+/* NULL: there is none. Every one of these takes NULL too */
+const hone_json *hone_json_get(const hone_json *, const char *key);
 double hone_json_number(const hone_json *, const char *key, double otherwise);
 const char *hone_json_text(const hone_json *, const char *key, const char *otherwise);
 
-void hone_json_put_text(FILE *, const char *text, size_t bytes); /* quoted; bytes that are no UTF-8 become U+FFFD */
-void hone_json_put_number(FILE *, double);                       /* NaN and infinities, which JSON lacks, as null */
+/* quoted; bytes that are no UTF-8 become U+FFFD */
+void hone_json_put_text(FILE *, const char *text, size_t bytes);
+void hone_json_put_number(FILE *, double); /* NaN and infinities, which JSON lacks, as null */
 /* A member of an object: its key and value, after a comma unless it is the first. */
 void hone_json_first_text(FILE *, const char *key, const char *text);
 void hone_json_member_text(FILE *, const char *key, const char *text);

@@ -48,7 +48,8 @@ static char *quoted(char **p) {
     char quote = **p, *from = *p + 1, *to = from, *begin = from;
     if (quote != '"' && quote != '\'') return NULL;
     for (; *from && *from != quote; from++) {
-        if (*from == '\\' && from[1]) from++; /* \" and \' and \\; the rarer escapes stay as they are written */
+        /* \" and \' and \\; the rarer escapes stay as they are written */
+        if (*from == '\\' && from[1]) from++;
         *to++ = *from;
     }
     if (!*from) return NULL;
@@ -118,7 +119,8 @@ int hone_labels_read(const char *path, hone_labels *out) {
     skip(&p);
     if (*p != '[' && *p != '{') lines(out);
     else if (!tree(out, p))
-        return hone_args_wrong("--labels %s: say a name a line, a list as [\"cat\", \"dog\"], or {\"0\": \"cat\"}", path);
+        return hone_args_wrong(
+            "--labels %s: say a name a line, a list as [\"cat\", \"dog\"], or {\"0\": \"cat\"}", path);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   load: a folder is mistaken for the model in it, and names are mistyped: then the file that is there is named. */
+   load: a folder is mistaken for the model in it, and names are mistyped: then the file that is there is
+   named. */
 #include "load.h"
 
 #include <dirent.h>
@@ -21,7 +22,8 @@ static bool is_model(const char *name) {
     size_t n = strlen(name);
     return n > 5 && !strcmp(name + n - 5, ".onnx");
 }
-/* The file in `folder` that was meant: the one model in it, or the one with a name like `like` (NULL: none is known). */
+/* The file in `folder` that was meant: the one model in it, or the one with a name like `like` (NULL: none is
+   known). */
 static bool guess(const char *folder, const char *like, char *out, size_t room) {
     char *names[MOST];
     const char *meant = NULL;
@@ -35,7 +37,8 @@ static bool guess(const char *folder, const char *like, char *out, size_t room) 
     if (d) closedir(d);
     if (models != 1) meant = NULL;
     if (like) meant = hone_args_nearest(like, (const char *const *)names, n);
-    if (meant) snprintf(out, room, "%s%s%s", folder, *folder && folder[strlen(folder) - 1] != '/' ? "/" : "", meant);
+    if (meant)
+        snprintf(out, room, "%s%s%s", folder, *folder && folder[strlen(folder) - 1] != '/' ? "/" : "", meant);
     bool found = meant != NULL;
     for (int k = 0; k < n; k++) free(names[k]);
     return found;
@@ -45,7 +48,9 @@ const char *hone_model_shown(const char *path) { return path == spooled ? "-" : 
 const char *hone_load_stdin(void) {
     static const long long most = 1ll << 40;
     if (*spooled) return spooled; /* named twice, it is the same */
-    if (isatty(STDIN_FILENO)) return hone_args_wrong("- is the model on stdin, and stdin is a terminal: 'hone run - < model.onnx'"), NULL;
+    if (isatty(STDIN_FILENO))
+        return hone_args_wrong("- is the model on stdin, and stdin is a terminal: 'hone run - < model.onnx'"),
+               NULL;
     const int fd = memfd_create("stdin.onnx", 0); /* children have it, too */
     char *buffer = hone_must_alloc(1 << 20);
     long long all = 0;
@@ -67,7 +72,7 @@ const char *hone_load_stdin(void) {
     return spooled;
 }
 hone_dtype hone_precision(const char *word, size_t length) {
-    static const hone_dtype all[] = {HONE_DTYPE_F32, HONE_DTYPE_BF16, HONE_DTYPE_F16};
+    static const hone_dtype all[] = {HONE_DTYPE_F32, HONE_DTYPE_BF16, HONE_DTYPE_F16, HONE_PRECISION_TF32};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         const char *name = hone_dtype_name(all[k]);
         if (strlen(name) == length && !memcmp(name, word, length)) return all[k];
@@ -80,7 +85,9 @@ hone_status hone_load(const char *path, hone_model **out, char *why, size_t room
     const double began = hone_clock_ms();
     hone_status s = hone_model_load(path, out);
     hone_progress_end(&bar);
-    if (!s) hone_note("%s loaded and compiled in %s", hone_model_shown(path), hone_text_ms(hone_clock_ms() - began));
+    if (!s)
+        hone_note("%s loaded and compiled in %s", hone_model_shown(path),
+                  hone_text_ms(hone_clock_ms() - began));
     if (!s) return s;
     struct stat st;
     char meant[PATH] = "", folder[PATH];
@@ -89,14 +96,16 @@ hone_status hone_load(const char *path, hone_model **out, char *why, size_t room
     name = name ? name + 1 : path;
     snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
     bool there = stat(path, &st) == 0, is_folder = there && S_ISDIR(st.st_mode);
-    if (is_folder && guess(path, NULL, meant, sizeof meant)) snprintf(why, room, "'%s' is a folder; did you mean '%s'?", path, meant);
+    if (is_folder && guess(path, NULL, meant, sizeof meant))
+        snprintf(why, room, "'%s' is a folder; did you mean '%s'?", path, meant);
     else if (is_folder) snprintf(why, room, "'%s' is a folder; name the .onnx file in it", path);
     else if (!there && strlen(name) < 64 && guess(folder, name, meant, sizeof meant))
         snprintf(why, room, "there is no file '%s'; did you mean '%s'?", path, meant);
     return s;
 }
 
-hone_status hone_load_for(const char *path, const hone_words *inputs, hone_model **out, char *why, size_t room) {
+hone_status hone_load_for(const char *path, const hone_words *inputs, hone_model **out, char *why,
+                          size_t room) {
     hone_status s = hone_load(path, out, why, room);
     if (s || !inputs->n || !strncmp(path, "zoo:", 4)) return s;
     char **names = hone_must_alloc(sizeof *names * (size_t)inputs->n);
@@ -110,7 +119,8 @@ hone_status hone_load_for(const char *path, const hone_words *inputs, hone_model
         if (!known && (names[n] = strndup(inputs->at[k], (size_t)length))) n++;
     }
     hone_model *open = NULL;
-    if (n && !hone_model_load_open(path, (const char *const *)names, n, &open)) { /* else the option's own message says what is wrong */
+    /* else the option's own message says what is wrong */
+    if (n && !hone_model_load_open(path, (const char *const *)names, n, &open)) {
         hone_model_free(*out);
         *out = open;
     }

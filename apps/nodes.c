@@ -65,7 +65,9 @@ static void list_values(const hone_drawn *d, char *out, size_t room, const hone_
         else n += (size_t)snprintf(out + n, room - n, "%s%s", shown++ ? ", " : "", type);
     }
     if (more) n += (size_t)snprintf(out + n, room - n, ", and %d more", more);
-    if (constants && n < room) snprintf(out + n, room - n, "%s%d constant%s", shown ? ", " : "", constants, constants > 1 ? "s" : "");
+    if (constants && n < room)
+        snprintf(out + n, room - n, "%s%d constant%s", shown ? ", " : "", constants,
+                 constants > 1 ? "s" : "");
 }
 
 typedef struct {
@@ -76,8 +78,10 @@ static int larger(const void *p, const void *q) {
     const place *a = p, *b = q;
     return a->by != b->by ? (a->by < b->by) - (a->by > b->by) : a->number - b->number;
 }
-static const hone_json **work_list(const hone_json *plan, int n) { /* by number; NULL where the plan says nothing */
-    const hone_json **out = hone_must_alloc(sizeof *out * (size_t)(n + 1)), *nodes = hone_json_get(plan, "nodes");
+/* by number; NULL where the plan says nothing */
+static const hone_json **work_list(const hone_json *plan, int n) {
+    const hone_json **out = hone_must_alloc(sizeof *out * (size_t)(n + 1)),
+                    *nodes = hone_json_get(plan, "nodes");
     int k = 0;
     for (const hone_json *w = nodes ? nodes->first : NULL; w && k < n; w = w->next, k++)
         if (is_true(w, "known")) out[k] = w;
@@ -92,8 +96,10 @@ void hone_show_nodes(const hone_json *graphs, const hone_planned *planned, const
     for (int k = 0; k < d.n_node; k++) {
         if (!work[k]) work[k] = d.node[k];
         bool own = !strcmp(sort, "parameters");
-        order[k] = (place){
-            k, !strcmp(sort, "number") ? 0 : hone_json_number(own ? d.node[k] : work[k], !strcmp(sort, "work") ? "flops" : sort, 0)};
+        order[k] =
+            (place){k, !strcmp(sort, "number") ? 0
+                                               : hone_json_number(own ? d.node[k] : work[k],
+                                                                  !strcmp(sort, "work") ? "flops" : sort, 0)};
     }
     qsort(order, (size_t)d.n_node, sizeof *order, larger);
     hone_table *t = hone_table_create("rllllrrr", head);
@@ -146,12 +152,14 @@ void hone_show_dot(const hone_json *graphs, const char *name) {
     hone_drawn d;
     hone_drawn_open(graphs, &d);
     const hone_json *in = hone_json_get(d.graph, "inputs"), *out = hone_json_get(d.graph, "outputs");
-    int *maker = hone_must_alloc(sizeof *maker * (size_t)(d.n_var + 1)); /* 0 none, -1 an input, else node + 1 */
+    /* 0 none, -1 an input, else node + 1 */
+    int *maker = hone_must_alloc(sizeof *maker * (size_t)(d.n_var + 1));
     for (const hone_json *id = in ? in->first : NULL; id; id = id->next)
         if (var_at(&d, id)) maker[(int)id->number] = -1;
     printf("digraph \"");
     put_dot(name);
-    printf("\" {\n    node [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=11];\n    edge [fontname=\"sans-serif\", "
+    printf("\" {\n    node [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=11];\n    edge "
+           "[fontname=\"sans-serif\", "
            "fontsize=9];\n");
     port(&d, in, "i");
     port(&d, out, "o");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   pages: man pages and completions for shells, made of the tables that read the options. Nothing here knows a command by name: each
-   is asked for its usage (hone_args_describe), and what a value completes to is seen in how --help calls it. */
+   pages: man pages and completions for shells, made of the tables that read the options. Nothing here knows a
+   command by name: each is asked for its usage (hone_args_describe), and what a value completes to is seen in
+   how --help calls it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static completes completes_to(const char *text) {
     if (strstr(text, "MODEL")) return MODELS;
     if (strstr(text, "FILE")) return FILES;
     if (strstr(text, "DIR") && !strstr(text, "DIMS")) return FOLDERS;
-    return strchr(text, '|') && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789|-") == strlen(text) ? WORDS : ANY;
+    return strchr(text, '|') && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789|-") == strlen(text) ? WORDS
+                                                                                                       : ANY;
 }
 static void put_words(const char *text) { /* "rgb|bgr" as words */
     for (; *text; text++) fputc(*text == '|' ? ' ' : *text, to);
@@ -53,7 +55,8 @@ static void put_troff(const char *text, const char *end) {
         else if (*p == '-') fputs("\\-", to);
         else if (*p == '\'') fputs("\\(aq", to);
         else if (*p == '.' && (p == text || p[-1] == '\n')) fputs("\\&.", to);
-        else if ((unsigned char)*p >= 0xc0) { /* UTF-8, by number */ const unsigned char *b = (const unsigned char *)p;
+        else if ((unsigned char)*p >= 0xc0) { /* UTF-8, by number */
+            const unsigned char *b = (const unsigned char *)p;
             const int more = b[0] < 0xe0 ? 1 : b[0] < 0xf0 ? 2 : 3;
             unsigned code = b[0] & (0x3fu >> more);
             for (int k = 1; k <= more && p + 1 < end; k++, p++) code = code << 6 | (b[k] & 0x3f);
@@ -63,8 +66,8 @@ static void put_troff(const char *text, const char *end) {
 }
 static void put_line(const char *text) { put_troff(text, text + strlen(text)), fputc('\n', to); }
 static void man_head(const char *name, const char *what) {
-    fprintf(to, ".TH HONE%s%s 1 \"\" \"Hone %s\" \"Hone\"\n.SH NAME\nhone%s%s \\- ", *name ? "\\-" : "", name, hone_version(),
-            *name ? "\\-" : "", name);
+    fprintf(to, ".TH HONE%s%s 1 \"\" \"Hone %s\" \"Hone\"\n.SH NAME\nhone%s%s \\- ", *name ? "\\-" : "", name,
+            hone_version(), *name ? "\\-" : "", name);
     put_line(what);
 }
 static const char *title; /* of the page that man_usage makes */
@@ -91,14 +94,17 @@ static void man_usage(const hone_usage *u) {
 static void man_top(void) {
     static const struct {
         const char *name, *what;
-    } variables[] = {{"HONE_WISDOM", "the file with choices that hone tune measured; none: no such file"},
-                     {"HONE_CPU", "the highest instruction set that is used, as in avx2; hone devices lists them"},
-                     {"NO_COLOR", "no colours, where it is set to anything"},
-                     {"COLUMNS", "how wide tables may be where the output is no terminal"}};
+    } variables[] = {
+        {"HONE_WISDOM", "the file with choices that hone tune measured; none: no such file"},
+        {"HONE_CPU", "the highest instruction set that is used, as in avx2; hone devices lists them"},
+        {"NO_COLOR", "no colours, where it is set to anything"},
+        {"COLUMNS", "how wide tables may be where the output is no terminal"}};
     man_head("", "runs ONNX models, fast, on the hardware it finds");
     fputs(".SH SYNOPSIS\n.B hone\n.I COMMAND\n[options]\n.SH COMMANDS\n", to);
-    for (const hone_command *c = hone_commands; c->name; c++) fprintf(to, ".TP\n.BR hone\\-%s (1)\n", c->name), put_line(c->what);
-    fputs(".SH EXIT STATUS\n0: done. 1: a mistake of the user, or a check that failed. 2: a bug of Hone\\(aqs. 3: hone bench \\-\\-against "
+    for (const hone_command *c = hone_commands; c->name; c++)
+        fprintf(to, ".TP\n.BR hone\\-%s (1)\n", c->name), put_line(c->what);
+    fputs(".SH EXIT STATUS\n0: done. 1: a mistake of the user, or a check that failed. 2: a bug of "
+          "Hone\\(aqs. 3: hone bench \\-\\-against "
           "found "
           "that it is slower.\n.SH ENVIRONMENT\n",
           to);
@@ -135,12 +141,19 @@ static int man_file(const char *folder, const char *name) {
 int hone_cmd_man(int argc, char **argv) {
     const char *folder = NULL;
     hone_words operands = {0};
-    const hone_option options[] = {{"-o", "DIR", "write the pages of all commands there, as DIR/hone-run.1", HONE_ARG_TEXT, &folder, 0},
-                                   {0}};
-    const hone_usage usage = {
-        "man", "[COMMAND]", 0, 1, "Prints a man page: Hone's, or a command's.", "hone man run | man -l -\nhone man -o man1", options};
+    const hone_option options[] = {
+        {"-o", "DIR", "write the pages of all commands there, as DIR/hone-run.1", HONE_ARG_TEXT, &folder, 0},
+        {0}};
+    const hone_usage usage = {"man",
+                              "[COMMAND]",
+                              0,
+                              1,
+                              "Prints a man page: Hone's, or a command's.",
+                              "hone man run | man -l -\nhone man -o man1",
+                              options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO && folder && mkdir(folder, 0777) && errno != EEXIST) rc = hone_args_wrong("-o %s: %s", folder, strerror(errno));
+    if (rc == HONE_ARGS_GO && folder && mkdir(folder, 0777) && errno != EEXIST)
+        rc = hone_args_wrong("-o %s: %s", folder, strerror(errno));
     if (rc == HONE_ARGS_GO && !folder) to = stdout, rc = man_page(operands.n ? operands.at[0] : "");
     else if (rc == HONE_ARGS_GO) {
         rc = man_file(folder, "");
@@ -173,7 +186,8 @@ static void put_quoted(const char *text, const char *also) {
 }
 
 static void bash_usage(const hone_usage *u) {
-    static const char *const how[] = {[ANY] = "", [FILES] = "_hone_files", [FOLDERS] = "_hone_folders", [MODELS] = "_hone_models"};
+    static const char *const how[] = {
+        [ANY] = "", [FILES] = "_hone_files", [FOLDERS] = "_hone_folders", [MODELS] = "_hone_models"};
     const hone_option *o;
     fprintf(to, "    %s)\n        case $before in\n", u->name);
     for (int k = 0; (o = option_at(u, k)); k++) {
@@ -195,19 +209,23 @@ static void bash_usage(const hone_usage *u) {
 static void bash(void) {
     fputs("# bash completion for hone, made by `hone completion bash`\n"
           "_hone_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$word\"); }\n"
-          "_hone_files() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); }\n"
-          "_hone_folders() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$word\"); }\n"
+          "_hone_files() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "
+          "\"$word\"); }\n"
+          "_hone_folders() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "
+          "\"$word\"); }\n"
           "_hone_models() {\n"
           "    local zoo='",
           to);
     put_models();
+    /* a colon is a word of its own to bash */
     fputs("'\n"
           "    compopt -o filenames 2>/dev/null\n"
-          "    if [[ $before == zoo && ${COMP_WORDS[COMP_CWORD]} != zoo* ]]; then\n" /* a colon is a word of its own to bash */
+          "    if [[ $before == zoo && ${COMP_WORDS[COMP_CWORD]} != zoo* ]]; then\n"
           "        [[ $word == : ]] && word=\n"
           "        mapfile -t COMPREPLY < <(compgen -W \"${zoo//zoo:/}\" -- \"$word\")\n"
           "    else\n"
-          "        mapfile -t COMPREPLY < <(compgen -f -X '!*.onnx' -- \"$word\"; compgen -d -- \"$word\"; compgen -W \"$zoo\" -- "
+          "        mapfile -t COMPREPLY < <(compgen -f -X '!*.onnx' -- \"$word\"; compgen -d -- \"$word\"; "
+          "compgen -W \"$zoo\" -- "
           "\"$word\")\n"
           "    fi\n"
           "}\n"
@@ -258,18 +276,24 @@ static void zsh_usage(const hone_usage *u) {
     fputs(" ;;\n", to);
 }
 static void zsh(void) {
-    fputs("#compdef hone\n# zsh completion for hone, made by `hone completion zsh`\n_hone_commands() {\n    local -a all=(\n", to);
+    fputs("#compdef hone\n# zsh completion for hone, made by `hone completion zsh`\n_hone_commands() {\n    "
+          "local -a all=(\n",
+          to);
     for (const hone_command *c = hone_commands; c->name; c++)
         fprintf(to, "        '%s:", c->name), put_quoted(c->what, ":"), fputs("'\n", to);
-    fputs("        'help:a command'\\''s options'\n    )\n    _describe command all\n}\n_hone_models() {\n    local -a zoo=(", to);
+    fputs("        'help:a command'\\''s options'\n    )\n    _describe command all\n}\n_hone_models() {\n   "
+          " local -a zoo=(",
+          to);
     put_models();
     fputs(")\n    _alternative 'files:model:_files -g \"*.onnx\"' 'zoo:network:compadd -a zoo'\n}\n"
-          "_hone() {\n    if (( CURRENT == 2 )); then _hone_commands; return; fi\n    local command=$words[2]\n    shift words\n    (( "
+          "_hone() {\n    if (( CURRENT == 2 )); then _hone_commands; return; fi\n    local "
+          "command=$words[2]\n    shift words\n    (( "
           "CURRENT-- ))\n"
           "    case $command in\n    (help) _hone_commands ;;\n",
           to);
     for (const hone_command *c = hone_commands; c->name; c++) ask(c, zsh_usage);
-    fputs("    esac\n}\nif [[ $funcstack[1] == _hone ]]; then _hone \"$@\"; else compdef _hone hone; fi\n", to);
+    fputs("    esac\n}\nif [[ $funcstack[1] == _hone ]]; then _hone \"$@\"; else compdef _hone hone; fi\n",
+          to);
 }
 
 static void fish_usage(const hone_usage *u) {
@@ -287,7 +311,8 @@ static void fish_usage(const hone_usage *u) {
     }
     const completes what = completes_to(u->operands);
     if (what == ANY) return;
-    fprintf(to, "complete -c hone -n '__fish_seen_subcommand_from %s' %s -a '", u->name, what == WORDS ? "-f" : "-F");
+    fprintf(to, "complete -c hone -n '__fish_seen_subcommand_from %s' %s -a '", u->name,
+            what == WORDS ? "-f" : "-F");
     if (what == WORDS) put_words(u->operands);
     if (what == MODELS) put_models();
     fputs("'\n", to);
@@ -314,7 +339,8 @@ int hone_cmd_completion(int argc, char **argv) {
         "bash|zsh|fish",
         1,
         1,
-        "Prints what makes a shell complete Hone's commands, options and networks. 'make install' puts all three in place.",
+        "Prints what makes a shell complete Hone's commands, options and networks. 'make install' puts all "
+        "three in place.",
         "source <(hone completion bash)\nhone completion fish > ~/.config/fish/completions/hone.fish",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
@@ -323,7 +349,8 @@ int hone_cmd_completion(int argc, char **argv) {
         to = stdout;
         for (size_t k = 0; k < sizeof shells / sizeof *shells; k++)
             if (!strcmp(operands.at[0], shells[k].name)) shells[k].put(), rc = 0;
-        if (rc) rc = hone_args_wrong("'%s' is no shell that is known here: bash, zsh or fish", operands.at[0]);
+        if (rc)
+            rc = hone_args_wrong("'%s' is no shell that is known here: bash, zsh or fish", operands.at[0]);
     }
     hone_words_free(&operands);
     return rc;

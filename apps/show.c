@@ -11,8 +11,10 @@
 #include "term.h"
 
 enum { FIRST = 8 /* elements printed */, PICTURE_MIN = 8, PICTURE_MAX = 96 /* rows and columns */ };
-static const char *const kinds[] = {
-    [HONE_VALUE_TENSOR] = "tensor", [HONE_VALUE_SEQUENCE] = "sequence", [HONE_VALUE_OPTIONAL] = "optional", [HONE_VALUE_MAP] = "map"};
+static const char *const kinds[] = {[HONE_VALUE_TENSOR] = "tensor",
+                                    [HONE_VALUE_SEQUENCE] = "sequence",
+                                    [HONE_VALUE_OPTIONAL] = "optional",
+                                    [HONE_VALUE_MAP] = "map"};
 
 static bool is_tensor(const hone_value *v) { return v && hone_value_kind_of(v) == HONE_VALUE_TENSOR; }
 static bool is_numeric(const hone_value *v) {
@@ -25,7 +27,8 @@ void hone_show_type(FILE *to, const hone_value *v) {
         fputs("nothing", to);
     } else if (is_tensor(v)) {
         fprintf(to, "%s[", hone_dtype_name(hone_value_dtype(v)));
-        for (int i = 0; i < hone_value_rank(v); i++) fprintf(to, i ? ",%lld" : "%lld", (long long)hone_value_dims(v)[i]);
+        for (int i = 0; i < hone_value_rank(v); i++)
+            fprintf(to, i ? ",%lld" : "%lld", (long long)hone_value_dims(v)[i]);
         fputc(']', to);
     } else {
         fprintf(to, "%s of %d", kinds[hone_value_kind_of(v)], hone_value_items(v));
@@ -60,7 +63,8 @@ static statistics measure(const hone_value *v) {
 static void put_element(FILE *to, const hone_value *v, int64_t k) {
     size_t bytes;
     if (hone_value_dtype(v) != HONE_DTYPE_STRING) {
-        fprintf(to, "%.5g", hone_value_number(v, k));
+        const double x = hone_value_number(v, k);
+        fprintf(to, "%.5g", isnan(x) ? NAN : x); /* its sign says nothing */
         return;
     }
     const char *text = hone_value_text(v, k, &bytes);
@@ -101,10 +105,13 @@ static int64_t take_best(const hone_value *v, char *taken, int64_t row, int64_t 
     taken[best] = 1;
     return best;
 }
-static int64_t row_width(const hone_value *v) { return hone_value_rank(v) ? hone_value_dims(v)[hone_value_rank(v) - 1] : 1; }
+static int64_t row_width(const hone_value *v) {
+    return hone_value_rank(v) ? hone_value_dims(v)[hone_value_rank(v) - 1] : 1;
+}
 
 /* One line a row. */
-void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, char *const *labels, int n_labels) {
+void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, char *const *labels,
+                   int n_labels) {
     int64_t n = hone_value_elements(v), width = row_width(v);
     if (!is_numeric(v) || n == 0) return;
     char *taken = hone_must_alloc((size_t)n);
@@ -112,7 +119,8 @@ void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, cha
         fprintf(to, "%stop", indent);
         for (int i = 0; i < k && i < width; i++) {
             int64_t best = take_best(v, taken, row, width);
-            if (best % width < n_labels && labels[best % width][0]) hone_print(to, "  %s", labels[best % width]);
+            if (best % width < n_labels && labels[best % width][0])
+                hone_print(to, "  %s", labels[best % width]);
             else fprintf(to, "  %lld", (long long)(best % width));
             fprintf(to, " (%.4g)", hone_value_number(v, best));
         }
@@ -132,7 +140,8 @@ void hone_show_json_top(FILE *to, const hone_value *v, int k, char *const *label
             int64_t best = take_best(v, taken, row, width), class = best % width;
             fprintf(to, "%s{\"class\": %lld, \"value\": ", i ? ", " : "", (long long)class);
             hone_json_put_number(to, hone_value_number(v, best));
-            if (class < n_labels) fputs(", \"label\": ", to), hone_json_put_text(to, labels[class], strlen(labels[class]));
+            if (class < n_labels)
+                fputs(", \"label\": ", to), hone_json_put_text(to, labels[class], strlen(labels[class]));
             fputc('}', to);
         }
         fputc(']', to);
@@ -141,7 +150,8 @@ void hone_show_json_top(FILE *to, const hone_value *v, int k, char *const *label
     free(taken);
 }
 
-/* The last two dims are rows and columns; two columns of characters a column of the picture, as characters are tall. */
+/* The last two dims are rows and columns; two columns of characters a column of the picture, as characters
+   are tall. */
 bool hone_show_picture(FILE *to, const char *indent, const hone_value *v) {
     static const char shades[] = " .:-=+*#%@";
     int rank = hone_value_rank(v);
@@ -155,7 +165,8 @@ bool hone_show_picture(FILE *to, const char *indent, const hone_value *v) {
     for (int64_t r = 0; r < rows; r++) {
         fputs(indent, to);
         for (int64_t c = 0; c < columns; c++) {
-            double x = hone_value_number(v, r * columns + c), t = s.max > s.min && isfinite(x) ? (x - s.min) / (s.max - s.min) : 0;
+            double x = hone_value_number(v, r * columns + c),
+                   t = s.max > s.min && isfinite(x) ? (x - s.min) / (s.max - s.min) : 0;
             int shade = (int)(t * (double)(sizeof shades - 2) + 0.5);
             fputc(shades[shade], to);
             fputc(shades[shade], to);
@@ -170,7 +181,8 @@ void hone_show_json(FILE *to, const hone_value *v) {
         fputs("null", to);
         return;
     }
-    fprintf(to, "{\"kind\": \"%s\", \"dtype\": \"%s\"", kinds[hone_value_kind_of(v)], hone_dtype_name(hone_value_dtype(v)));
+    fprintf(to, "{\"kind\": \"%s\", \"dtype\": \"%s\"", kinds[hone_value_kind_of(v)],
+            hone_dtype_name(hone_value_dtype(v)));
     if (!is_tensor(v)) {
         fputs(", \"items\": [", to);
         for (int k = 0; k < hone_value_items(v); k++) {
@@ -182,14 +194,19 @@ void hone_show_json(FILE *to, const hone_value *v) {
     }
     int64_t n = hone_value_elements(v);
     fputs(", \"dims\": [", to);
-    for (int i = 0; i < hone_value_rank(v); i++) fprintf(to, i ? ", %lld" : "%lld", (long long)hone_value_dims(v)[i]);
+    for (int i = 0; i < hone_value_rank(v); i++)
+        fprintf(to, i ? ", %lld" : "%lld", (long long)hone_value_dims(v)[i]);
     fputc(']', to);
     if (is_numeric(v) && n) {
         statistics s = measure(v);
         const struct {
             const char *name;
             double value;
-        } row[] = {{"min", s.min}, {"max", s.max}, {"mean", s.mean}, {"nan", (double)s.nan}, {"infinite", (double)s.inf}};
+        } row[] = {{"min", s.min},
+                   {"max", s.max},
+                   {"mean", s.mean},
+                   {"nan", (double)s.nan},
+                   {"infinite", (double)s.inf}};
         for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
             fprintf(to, ", \"%s\": ", row[k].name);
             hone_json_put_number(to, row[k].value);
@@ -208,10 +225,10 @@ void hone_show_json(FILE *to, const hone_value *v) {
 bool hone_wisdom_words(const hone_json *report, char *to, size_t room) {
     const char *file = hone_json_text(report, "file", ""), *why = hone_json_text(report, "why", "");
     double n = hone_json_number(report, "choices", 0), used = hone_json_number(report, "used", 0);
-    if (!*file) return false;
+    if (!*file || (n == 0 && !*why)) return false; /* nothing was measured yet */
     if (*why) snprintf(to, room, "%s is not used: %s", file, why);
     else
-        snprintf(to, room, "%s: %.0f choices; %.0f step%s of this model follow%s them", file, n, used, used == 1 ? "" : "s",
-                 used == 1 ? "s" : "");
+        snprintf(to, room, "%s: %.0f choices; %.0f step%s of this model follow%s them", file, n, used,
+                 used == 1 ? "" : "s", used == 1 ? "s" : "");
     return true;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   stats: see stats.h. Order statistics only: times have a long tail, and one of them may be a hundred times the others. */
+   stats: see stats.h. Order statistics only: times have a long tail, and one of them may be a hundred times
+   the others. */
 #include "stats.h"
 
 #include <math.h>
@@ -42,7 +43,8 @@ void hone_stats_of(const double *v, int n, hone_stats *out) {
     out->median = hone_stats_percentile(s, n, 0.5);
     out->p90 = hone_stats_percentile(s, n, 0.9);
     out->p99 = hone_stats_percentile(s, n, 0.99);
-    if (out->median > 0) out->spread = (hone_stats_percentile(s, n, 0.75) - hone_stats_percentile(s, n, 0.25)) / out->median;
+    if (out->median > 0)
+        out->spread = (hone_stats_percentile(s, n, 0.75) - hone_stats_percentile(s, n, 0.25)) / out->median;
     free(s);
 }
 
@@ -57,14 +59,16 @@ int hone_stats_blocks(const double *v, int n, int most, double *out) {
 
 double hone_stats_trend(const double *v, int n) {
     enum { THIRD = TREND_BLOCKS / 3 };
-    static const double sure = 0.57; /* Kendall's tau of 12 in random order is above it once in a hundred times */
+    /* Kendall's tau of 12 in random order is above it once in a hundred times */
+    static const double sure = 0.57;
     double block[TREND_BLOCKS];
     int up = 0;
     if (n < 2 * TREND_BLOCKS) return 0;
     hone_stats_blocks(v, n, TREND_BLOCKS, block);
     for (int i = 0; i < TREND_BLOCKS; i++)
         for (int j = i + 1; j < TREND_BLOCKS; j++) up += (block[j] > block[i]) - (block[j] < block[i]);
-    double tau = (double)up / (TREND_BLOCKS * (TREND_BLOCKS - 1) / 2.0), first = hone_stats_median(block, THIRD);
+    double tau = (double)up / (TREND_BLOCKS * (TREND_BLOCKS - 1) / 2.0),
+           first = hone_stats_median(block, THIRD);
     if (fabs(tau) < sure || first <= 0) return 0;
     return hone_stats_median(block + TREND_BLOCKS - THIRD, THIRD) / first - 1;
 }
@@ -85,7 +89,8 @@ static void interval(double *drawn, hone_ratio *out) { /* sorts it */
 }
 
 void hone_stats_rounds(const double *base, const double *now, int n, int groups, hone_ratio *out) {
-    double *ratio = hone_must_alloc(sizeof *ratio * (size_t)n), *again = hone_must_alloc(sizeof *again * (size_t)n),
+    double *ratio = hone_must_alloc(sizeof *ratio * (size_t)n),
+           *again = hone_must_alloc(sizeof *again * (size_t)n),
            *drawn = hone_must_alloc(sizeof *drawn * DRAWS);
     uint64_t state = 1;
     int each = n / groups;

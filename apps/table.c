@@ -66,7 +66,8 @@ static void put_cut(FILE *to, const char *text, int room) {
     }
     if (!path) fputs("…", to);
 }
-static void print_row(FILE *to, const char *indent, const char *columns, const int *widths, const char *const *cell) {
+static void print_row(FILE *to, const char *indent, const char *columns, const int *widths,
+                      const char *const *cell) {
     int n = (int)strlen(columns);
     fputs(indent, to);
     for (int c = 0; c < n; c++) {
@@ -77,8 +78,8 @@ static void print_row(FILE *to, const char *indent, const char *columns, const i
         fputs(c + 1 < n ? "  " : "\n", to);
     }
 }
-/* Where the rows are wider than the terminal, the widest column of text gives way first, and the first column, names, last; numbers
-   stay whole. */
+/* Where the rows are wider than the terminal, the widest column of text gives way first, and the first
+   column, names, last; numbers stay whole. */
 static void fit(const hone_table *t, FILE *to, const char *indent, int *widths, int n) {
     enum { LEAST = 8 };
     int most = hone_columns(to), sum = (int)strlen(indent) + 2 * (n - 1);
@@ -86,7 +87,8 @@ static void fit(const hone_table *t, FILE *to, const char *indent, int *widths, 
     for (; most > 0 && sum > most; sum--) {
         int widest = 0;
         for (int c = 1; c < n; c++)
-            if (t->columns[c] == 'l' && widths[c] > LEAST && (widest == 0 || widths[c] > widths[widest])) widest = c;
+            if (t->columns[c] == 'l' && widths[c] > LEAST && (widest == 0 || widths[c] > widths[widest]))
+                widest = c;
         if (widest == 0 && (t->columns[0] != 'l' || widths[0] <= LEAST)) return;
         widths[widest]--;
     }
@@ -104,7 +106,8 @@ void hone_table_print(hone_table *t, FILE *to, const char *indent) {
         print_row(to, indent, t->columns, widths, t->head);
         fputs(hone_paint(to, HONE_PLAIN), to);
     }
-    for (int k = 0; k < t->n; k += n) print_row(to, indent, t->columns, widths, (const char *const *)t->cell + k);
+    for (int k = 0; k < t->n; k += n)
+        print_row(to, indent, t->columns, widths, (const char *const *)t->cell + k);
     for (int k = 0; k < t->n; k++) free(t->cell[k]);
     free(t->cell);
     free(widths);

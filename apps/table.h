@@ -7,6 +7,7 @@
 typedef struct hone_table hone_table;
 /* One letter a column: l left, r right. `head`: titles, or NULL for none. */
 hone_table *hone_table_create(const char *columns, const char *const *head);
-void hone_table_cell(hone_table *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* the next cell, row by row */
-void hone_table_print(hone_table *, FILE *, const char *indent);                                   /* and frees it */
+/* the next cell, row by row */
+void hone_table_cell(hone_table *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void hone_table_print(hone_table *, FILE *, const char *indent); /* and frees it */
 #endif

@@ -12,8 +12,11 @@
 
 #include "hone/tools.h"
 
-static const char codes[][8] = {
-    [HONE_PLAIN] = "\033[0m", [HONE_BOLD] = "\033[1m", [HONE_DIM] = "\033[2m", [HONE_RED] = "\033[31m", [HONE_GREEN] = "\033[32m"};
+static const char codes[][8] = {[HONE_PLAIN] = "\033[0m",
+                                [HONE_BOLD] = "\033[1m",
+                                [HONE_DIM] = "\033[2m",
+                                [HONE_RED] = "\033[31m",
+                                [HONE_GREEN] = "\033[32m"};
 /* A terminal that obeys escapes. */
 static bool is_screen(FILE *to) {
     const char *term = getenv("TERM");
@@ -26,7 +29,8 @@ const char *hone_paint(FILE *to, hone_colour c) {
 int hone_columns(FILE *to) {
     const char *said = getenv("COLUMNS");
     struct winsize size;
-    if (fileno(to) >= 0 && isatty(fileno(to)) && !ioctl(fileno(to), TIOCGWINSZ, &size) && size.ws_col > 0) return size.ws_col;
+    if (fileno(to) >= 0 && isatty(fileno(to)) && !ioctl(fileno(to), TIOCGWINSZ, &size) && size.ws_col > 0)
+        return size.ws_col;
     int n = said ? atoi(said) : 0;
     return n > 0 && n < 1 << 16 ? n : 0;
 }
@@ -70,7 +74,8 @@ void hone_printv(FILE *to, const char *f, va_list args) {
             for (; f[n] >= '0' && f[n] <= '9'; n++) width = width * 10 + (f[n] - '0');
         if (f[n] == '.' && f[n + 1] == '*') precision = va_arg(args, int), n += 2;
         else if (f[n] == '.')
-            for (n++, precision = 0; f[n] >= '0' && f[n] <= '9'; n++) precision = precision * 10 + (f[n] - '0');
+            for (n++, precision = 0; f[n] >= '0' && f[n] <= '9'; n++)
+                precision = precision * 10 + (f[n] - '0');
         for (; f[n] == 'l' || f[n] == 'z'; n++) longs += f[n] == 'z' ? 2 : 1;
         char kind = f[n++];
         snprintf(spec, sizeof spec, "%.*s*.*%s%c", (int)(flags < 8 ? flags : 8), f, longs ? "ll" : "", kind);
@@ -83,7 +88,9 @@ void hone_printv(FILE *to, const char *f, va_list args) {
         case 'i':
         case 'u':
         case 'x':
-            if (longs) fprintf(to, spec, width, precision, longs == 1 ? (long long)va_arg(args, long) : va_arg(args, long long));
+            if (longs)
+                fprintf(to, spec, width, precision,
+                        longs == 1 ? (long long)va_arg(args, long) : va_arg(args, long long));
             else fprintf(to, spec, width, precision, va_arg(args, int));
             break;
         default: fprintf(to, spec, width, precision, va_arg(args, double)); break;
@@ -122,7 +129,8 @@ static void draw_bar(double now) { /* under the lock */
     fputc('\r', stderr);
     if (bar.all > 0) {
         fputc('[', stderr);
-        for (int i = 0; i < WIDTH; i++) fputc((int64_t)i * bar.all < (int64_t)bar.done * WIDTH ? '#' : ' ', stderr);
+        for (int i = 0; i < WIDTH; i++)
+            fputc((int64_t)i * bar.all < (int64_t)bar.done * WIDTH ? '#' : ' ', stderr);
         hone_print(stderr, "] %d of %d  ", bar.done, bar.all);
     }
     hone_print(stderr, "%.40s", bar.what);
@@ -194,10 +202,18 @@ static const char *scaled(double v, const char *const *units, int n, double step
     return out;
 }
 
-const char *hone_text_bytes(double v) { return scaled(v, (const char *const[]){"B", "KB", "MB", "GB", "TB"}, 5, 1000); }
-const char *hone_text_binary(double v) { return scaled(v, (const char *const[]){"B", "KiB", "MiB", "GiB"}, 4, 1024); }
-const char *hone_text_flops(double v) { return scaled(v, (const char *const[]){"FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP"}, 5, 1000); }
-const char *hone_text_count(double v) { return scaled(v, (const char *const[]){"", "K", "M", "G", "T"}, 5, 1000); }
+const char *hone_text_bytes(double v) {
+    return scaled(v, (const char *const[]){"B", "KB", "MB", "GB", "TB"}, 5, 1000);
+}
+const char *hone_text_binary(double v) {
+    return scaled(v, (const char *const[]){"B", "KiB", "MiB", "GiB"}, 4, 1024);
+}
+const char *hone_text_flops(double v) {
+    return scaled(v, (const char *const[]){"FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP"}, 5, 1000);
+}
+const char *hone_text_count(double v) {
+    return scaled(v, (const char *const[]){"", "K", "M", "G", "T"}, 5, 1000);
+}
 
 const char *hone_text_ms(double ms) {
     size_t room;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   term: colours, a progress bar and numbers with units. Colours and the bar only where a person looks: a terminal that is not dumb,
-   and NO_COLOR not set. */
+   term: colours, a progress bar and numbers with units. Colours and the bar only where a person looks: a
+   terminal that is not dumb, and NO_COLOR not set. */
 #ifndef HONE_APPS_TERM_H
 #define HONE_APPS_TERM_H
 #include <stdarg.h>
@@ -14,18 +14,21 @@ const char *hone_paint(FILE *, hone_colour); /* the sequence that switches it on
 int hone_columns(FILE *);
 size_t hone_text_columns(const char *, size_t bytes); /* that a text takes: characters, not bytes */
 
-/* printf for people: texts (%s) out of models and files are shown as hone_text_visible has them, so that none of them reaches the terminal as a
-   command or breaks a line; what hone_paint gives stays. %d %i %u %c %x with l, ll, z and every float are there. */
+/* printf for people: texts (%s) out of models and files are shown as hone_text_visible has them, so that none
+   of them reaches the terminal as a command or breaks a line; what hone_paint gives stays. %d %i %u %c %x
+   with l, ll, z and every float are there. */
 void hone_print(FILE *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void hone_printv(FILE *, const char *format, va_list);
 void hone_print_lines(FILE *, const char *text); /* a text of many lines: only its line ends stay */
 
-/* A bar on stderr, drawn from the second second on, so that what is quick shows none; a thread of its own draws it, so that one long
-   step shows the seconds that it takes. One bar at a time. End it before this process is forked. */
+/* A bar on stderr, drawn from the second second on, so that what is quick shows none; a thread of its own
+   draws it, so that one long step shows the seconds that it takes. One bar at a time. End it before this
+   process is forked. */
 typedef struct {
     bool on;
 } hone_progress;
-void hone_progress_begin(hone_progress *, const char *what); /* what is under way, until a step is done; copied */
+/* what is under way, until a step is done; copied */
+void hone_progress_begin(hone_progress *, const char *what);
 void hone_progress_show(hone_progress *, int done, int all, const char *what);
 void hone_progress_end(hone_progress *); /* wipes it; a later hone_progress_show begins anew */
 void hone_progress_silence(void);        /* none from now on */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone load: how much a server takes, and how long it lets its clients wait. Against any server that speaks KServe v2;
-   ours is not known here. A sweep is a list of levels, or finds its levels itself: doubled until more clients bring no
-   more answers, then closer around the knee. */
+   hone load: how much a server takes, and how long it lets its clients wait. Against any server that speaks
+   KServe v2; ours is not known here. A sweep is a list of levels, or finds its levels itself: doubled until
+   more clients bring no more answers, then closer around the knee. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -29,8 +29,10 @@ static void share(void *cookie, double part) {
     sweep *s = cookie;
     char what[64];
     const hone_traffic_level *l = &s->level[s->n];
-    snprintf(what, sizeof what, l->clients ? "%.0f clients" : "%.0f requests/s", l->clients ? l->clients : l->rate);
-    hone_progress_show(&s->bar, s->n * 100 + (int)(part * 100), (s->levels > s->n ? s->levels : s->n + 1) * 100, what);
+    snprintf(what, sizeof what, l->clients ? "%.0f clients" : "%.0f requests/s",
+             l->clients ? l->clients : l->rate);
+    hone_progress_show(&s->bar, s->n * 100 + (int)(part * 100),
+                       (s->levels > s->n ? s->levels : s->n + 1) * 100, what);
 }
 
 static int measure(sweep *s, int clients, double rate) {
@@ -47,7 +49,8 @@ static int by_load(const void *a, const void *b) {
     return (p > q) - (p < q);
 }
 
-/* 1, 2, 4 … until two doublings in a row brought less than 5 % more; then between the knee and its neighbours. */
+/* 1, 2, 4 … until two doublings in a row brought less than 5 % more; then between the knee and its
+   neighbours. */
 static int seek_clients(sweep *s) {
     int rc = 0, flat = 0;
     double best = 0;
@@ -72,7 +75,8 @@ static int seek_rates(sweep *s) {
     double most = 0;
     for (int k = 0; k < s->n; k++) most = fmax(most, s->level[k].per_s);
     s->n = 0, s->levels = sizeof part / sizeof *part;
-    for (int k = 0; k < s->levels && !rc && !(s->n && s->level[s->n - 1].overloaded); k++) rc = measure(s, 0, most * part[k]);
+    for (int k = 0; k < s->levels && !rc && !(s->n && s->level[s->n - 1].overloaded); k++)
+        rc = measure(s, 0, most * part[k]);
     return rc;
 }
 
@@ -82,7 +86,8 @@ static int read_list(const char *option, const char *text, bool whole, double mo
         errno = 0;
         double v = strtod(p, &end);
         if (end == p || (*end && *end != ',') || errno || !(v > 0) || v > most || (whole && v != floor(v)))
-            return hone_args_wrong("%s %s: give %s up to %g, as in %s %s", option, text, whole ? "whole numbers" : "numbers", most, option,
+            return hone_args_wrong("%s %s: give %s up to %g, as in %s %s", option, text,
+                                   whole ? "whole numbers" : "numbers", most, option,
                                    whole ? "1,8,32" : "100,500");
         if (*n == LEVELS_MAX) return hone_args_wrong("%s %s: at most %d of them", option, text, LEVELS_MAX);
         out[(*n)++] = v;
@@ -116,8 +121,8 @@ static int prepare(hone_traffic *t, const hone_traffic_wish *wish, bool json) {
     if (!rc) rc = hone_traffic_fill(&t->model, wish);
     for (int k = 0; k < t->model.n && json && !rc; k++)
         if (t->model.input[k].dtype == HONE_DTYPE_F16 || t->model.input[k].dtype == HONE_DTYPE_BF16)
-            rc = hone_args_wrong("--json-tensors: input %s is %s, which JSON cannot carry", t->model.input[k].name,
-                                 t->model.input[k].datatype);
+            rc = hone_args_wrong("--json-tensors: input %s is %s, which JSON cannot carry",
+                                 t->model.input[k].name, t->model.input[k].datatype);
     if (rc) return rc;
     t->requests = t->model.requests;
     t->request = hone_must_alloc(sizeof *t->request * (size_t)t->requests);
@@ -128,8 +133,12 @@ static int prepare(hone_traffic *t, const hone_traffic_wish *wish, bool json) {
 int hone_cmd_load(int argc, char **argv) {
     sweep *s = hone_must_alloc(sizeof *s);
     hone_traffic *t = &s->traffic;
-    *t = (hone_traffic){
-        .protocol = &hone_traffic_http, .warmup_s = 0.5, .window_s = 1, .windows_most = 10, .connections = 256, .stable = 0.1};
+    *t = (hone_traffic){.protocol = &hone_traffic_http,
+                        .warmup_s = 0.5,
+                        .window_s = 1,
+                        .windows_most = 10,
+                        .connections = 256,
+                        .stable = 0.1};
     t->target.timeout_s = 30;
     hone_traffic_wish wish = {.distinct = 4};
     hone_words operands = {0}, headers = {0};
@@ -139,28 +148,37 @@ int hone_cmd_load(int argc, char **argv) {
     const hone_option options[] = {
         {"--model", "NAME", "the model; it must be loaded there", HONE_ARG_TEXT, &model, 0},
         {"--version", "V", "one version of it; else the server chooses", HONE_ARG_TEXT, &version, 0},
-        {"--concurrency", "1,8,32", "so many requests under way at once, one level each; auto (the default): until more bring no more",
+        {"--concurrency", "1,8,32",
+         "so many requests under way at once, one level each; auto (the default): until more bring no more",
          HONE_ARG_TEXT, &clients, 0},
-        {"--rate", "100,500", "requests a second instead, whether the server keeps up or not; auto: up to what it can do", HONE_ARG_TEXT,
-         &rates, 0},
-        {"--steady", NULL, "--rate at even distances; else they come by chance (Poisson)", HONE_ARG_FLAG, &t->steady, 0},
+        {"--rate", "100,500",
+         "requests a second instead, whether the server keeps up or not; auto: up to what it can do",
+         HONE_ARG_TEXT, &rates, 0},
+        {"--steady", NULL, "--rate at even distances; else they come by chance (Poisson)", HONE_ARG_FLAG,
+         &t->steady, 0},
         {"--window", "SECONDS", "of one window; 1", HONE_ARG_NUMBER, &t->window_s, 0.01},
-        {"--windows", "N", "at most so many a level; it ends when three in a row agree; 10", HONE_ARG_INT, &t->windows_most, 1},
-        {"--stable", "PERCENT", "how far apart windows that agree may be, in requests/s and p50; 10", HONE_ARG_NUMBER, &within, 0.1},
+        {"--windows", "N", "at most so many a level; it ends when three in a row agree; 10", HONE_ARG_INT,
+         &t->windows_most, 1},
+        {"--stable", "PERCENT", "how far apart windows that agree may be, in requests/s and p50; 10",
+         HONE_ARG_NUMBER, &within, 0.1},
         {"--warmup", "SECONDS", "before each level; 0.5", HONE_ARG_NUMBER, &t->warmup_s, 0},
-        {"--requests", "N", "exactly so many a level, without windows or warm-up", HONE_ARG_INT, &t->exactly, 1},
-        {"--dim", "batch=N", "a free dim: batch, the first of every input, or INPUT.K", HONE_ARG_LIST, &wish.dims, 0},
+        {"--requests", "N", "exactly so many a level, without windows or warm-up", HONE_ARG_INT, &t->exactly,
+         1},
+        {"--dim", "batch=N", "a free dim: batch, the first of every input, or INPUT.K", HONE_ARG_LIST,
+         &wish.dims, 0},
         {"--shape", "NAME=1x3x8", "the shape of an input", HONE_ARG_LIST, &wish.shapes, 0},
-        {"--input", "NAME=FILE", "an input's numbers: .npy, .pb or .bin; else random", HONE_ARG_LIST, &wish.inputs, 0},
+        {"--input", "NAME=FILE", "an input's numbers: .npy, .pb or .bin; else random", HONE_ARG_LIST,
+         &wish.inputs, 0},
         {"--seed", "N", "of the random inputs, and of chance", HONE_ARG_INT, &wish.seed, 0},
         {"--distinct", "N", "different requests, sent in turn; 4", HONE_ARG_INT, &wish.distinct, 1},
         {"--grpc", NULL, "over gRPC; the port is 8001 where none is said", HONE_ARG_FLAG, &grpc, 0},
         {"--json-tensors", NULL, "send tensors as JSON, not as bytes", HONE_ARG_FLAG, &json_tensors, 0},
         {"--connections", "N", "for --rate: at most so many; 256", HONE_ARG_INT, &t->connections, 1},
         {"--header", "'NAME: VALUE'", "sent with each request", HONE_ARG_LIST, &headers, 0},
-        {"--timeout", "SECONDS", "without any answer, after which the server counts as gone; 30", HONE_ARG_NUMBER, &t->target.timeout_s,
-         0.01},
-        {"--pid", "N", "the server's process on this machine: its CPU time a request and its memory", HONE_ARG_INT, &t->pid, 1},
+        {"--timeout", "SECONDS", "without any answer, after which the server counts as gone; 30",
+         HONE_ARG_NUMBER, &t->target.timeout_s, 0.01},
+        {"--pid", "N", "the server's process on this machine: its CPU time a request and its memory",
+         HONE_ARG_INT, &t->pid, 1},
         {"--csv", "FILE", "write a row a level", HONE_ARG_TEXT, &csv, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &stats, 0},
         {0},
@@ -170,7 +188,8 @@ int hone_cmd_load(int argc, char **argv) {
         "URL",
         1,
         1,
-        "Puts a server under load and says how many requests it answers and how long they take. Any server that speaks KServe v2.",
+        "Puts a server under load and says how many requests it answers and how long they take. Any server "
+        "that speaks KServe v2.",
         "hone load http://127.0.0.1:8000 --model mnist-cnn\n"
         "hone load 127.0.0.1:8000 --model resnet --concurrency 1,8,32 --dim batch=4 --json\n"
         "hone load 127.0.0.1:8000 --model resnet --rate auto --csv rates.csv\n"
@@ -180,20 +199,25 @@ int hone_cmd_load(int argc, char **argv) {
     if (rc == HONE_ARGS_GO) {
         t->stable = within / 100, t->seed = wish.seed, t->target.headers = &headers;
         t->model.name = (char *)model, t->model.version = (char *)version;
-        rc = !model || !*model                                  ? hone_args_wrong("--model is missing: hone load URL --model NAME")
-             : strspn(version, "0123456789") != strlen(version) ? hone_args_wrong("--version %s: versions are whole numbers", version)
-             : clients && rates                                 ? hone_args_wrong("--concurrency or --rate: one of the two")
-             : t->windows_most > 64                             ? hone_args_wrong("--windows %d: at most 64", t->windows_most)
-             : t->connections > CLIENTS_MAX ? hone_args_wrong("--connections %d: at most %d", t->connections, CLIENTS_MAX)
-             : wish.distinct > 1024         ? hone_args_wrong("--distinct %d: at most 1024", wish.distinct)
-                                            : 0;
+        rc = !model || !*model ? hone_args_wrong("--model is missing: hone load URL --model NAME")
+             : strspn(version, "0123456789") != strlen(version)
+                 ? hone_args_wrong("--version %s: versions are whole numbers", version)
+             : clients && rates     ? hone_args_wrong("--concurrency or --rate: one of the two")
+             : t->windows_most > 64 ? hone_args_wrong("--windows %d: at most 64", t->windows_most)
+             : t->connections > CLIENTS_MAX
+                 ? hone_args_wrong("--connections %d: at most %d", t->connections, CLIENTS_MAX)
+             : wish.distinct > 1024 ? hone_args_wrong("--distinct %d: at most 1024", wish.distinct)
+                                    : 0;
         if (!rc && grpc && json_tensors) rc = hone_args_wrong("--json-tensors is for HTTP: gRPC sends bytes");
         if (!rc && grpc && !(t->protocol = hone_traffic_grpc()))
-            rc = hone_args_wrong("--grpc: libnghttp2 is not here, or was not when this hone was built: install libnghttp2-dev (Debian, "
+            rc = hone_args_wrong("--grpc: libnghttp2 is not here, or was not when this hone was built: "
+                                 "install libnghttp2-dev (Debian, "
                                  "Ubuntu) and build again");
         for (int k = 0; k < headers.n && !rc; k++)
             if (!strchr(headers.at[k], ':') || strpbrk(headers.at[k], "\r\n"))
                 rc = hone_args_wrong("--header '%s': write it as 'NAME: VALUE'", headers.at[k]);
+        if (!rc && csv) rc = hone_output_check("--csv", csv, NULL, &wish.inputs);
+        if (!rc && csv) rc = hone_output_try("--csv", csv); /* found out before the load, not after it */
         if (!rc) rc = hone_target_read(operands.at[0], grpc, &t->target);
         if (!rc) rc = prepare(t, &wish, json_tensors);
         if (!rc) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   traffic: what the parts of `hone load` share: where the requests go and what they are (traffic_body.c), how they
-   travel (a protocol's table: traffic_http.c, traffic_grpc.c), one level of load (traffic_run.c), what many levels say
-   (traffic_sum.c) and how that is shown (traffic_tell.c). Nothing here knows models: all it has is what the server
-   tells. */
+   traffic: what the parts of `hone load` share: where the requests go and what they are (traffic_body.c), how
+   they travel (a protocol's table: traffic_http.c, traffic_grpc.c), one level of load (traffic_run.c), what
+   many levels say (traffic_sum.c) and how that is shown (traffic_tell.c). Nothing here knows models: all it
+   has is what the server tells. */
 #ifndef HONE_APPS_TRAFFIC_H
 #define HONE_APPS_TRAFFIC_H
 #include <stdbool.h>
@@ -30,9 +30,10 @@ typedef struct {
     const hone_words *headers; /* "NAME: VALUE", sent with every request */
     double timeout_s;
 } hone_target;
-int hone_target_read(const char *url, bool grpc, hone_target *out); /* 0, or the exit code: one line was said */
-int hone_target_connect(const hone_target *, bool wait);            /* a socket, or -1 and errno */
-void hone_socket_close(int fd);                                     /* keeps errno */
+/* 0, or the exit code: one line was said */
+int hone_target_read(const char *url, bool grpc, hone_target *out);
+int hone_target_connect(const hone_target *, bool wait); /* a socket, or -1 and errno */
+void hone_socket_close(int fd);                          /* keeps errno */
 
 typedef struct { /* an input as the server describes it, and the numbers it is given */
     char *name, datatype[8];
@@ -48,7 +49,8 @@ typedef struct {
     char server[128];
     int n, requests; /* inputs; distinct requests */
     hone_traffic_input *input;
-    int64_t max_batch, batch; /* batch: items that a request holds: the first dim where that is the batch, else 1 */
+    /* batch: items that a request holds: the first dim where that is the batch, else 1 */
+    int64_t max_batch, batch;
 } hone_traffic_model;
 
 /* How the command's words choose inputs. */
@@ -86,7 +88,8 @@ typedef struct {
     void (*close)(void *);
     /* Begins one; false: the connection broke (its requests were told). */
     bool (*send)(void *, int slot, int request);
-    /* The socket has something to read, or room; false: broken, or the server wants another one for the next request. */
+    /* The socket has something to read, or room; false: broken, or the server wants another one for the next
+       request. */
     bool (*ready)(void *, bool readable, bool writable);
     bool (*waits)(void *); /* for room to write */
     /* Asks about the model and what it did, by means of its own. 0, or the exit code. */
@@ -105,9 +108,10 @@ typedef struct {
     hone_octets *request;
     int requests;
     double warmup_s, window_s;
-    int windows_most, connections, pid, seed, exactly; /* exactly: so many requests and no more; 0: until it is stable */
-    bool steady;                                       /* --rate at even distances, not Poisson's */
-    double stable;                                     /* 0.1: how far three windows may lie apart */
+    /* exactly: so many requests and no more; 0: until it is stable */
+    int windows_most, connections, pid, seed, exactly;
+    bool steady;   /* --rate at even distances, not Poisson's */
+    double stable; /* 0.1: how far three windows may lie apart */
 } hone_traffic;
 
 typedef struct {
@@ -116,7 +120,8 @@ typedef struct {
 typedef struct {
     int clients; /* under way at once; 0: a rate */
     double rate;
-    double seconds, per_s, mean_ms, max_ms, late_ms; /* late: the generator's own delay, at the 99th percentile */
+    /* late: the generator's own delay, at the 99th percentile */
+    double seconds, per_s, mean_ms, max_ms, late_ms;
     hone_traffic_quantile p50, p90, p95, p99;
     int windows;
     int64_t n, errors, in_bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   traffic_body: what goes into the requests: inputs as the server's metadata describes them, with files or random
-   numbers, and the JSON that carries them. The server is not trusted: names are escaped, sizes are bounded. */
+   traffic_body: what goes into the requests: inputs as the server's metadata describes them, with files or
+   random numbers, and the JSON that carries them. The server is not trusted: names are escaped, sizes are
+   bounded. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 
 enum { RANK_MAX = 16, INPUTS_MAX = 256, REQUEST_MAX = 1 << 30 };
 
-/* KServe's names of types, ours, and how random elements are made: bits, 0 or 1, or floats in [0.5, 1) with a sign. */
+/* KServe's names of types, ours, and how random elements are made: bits, 0 or 1, or floats in [0.5, 1) with a
+   sign. */
 static const struct {
     char name[8];
     hone_dtype dtype;
@@ -57,12 +59,15 @@ int hone_traffic_describe(hone_traffic_model *m, const hone_json *metadata, cons
         const char *datatype = hone_json_text(j, "datatype", "");
         int type = type_of(datatype);
         in->name = copy(hone_json_text(j, "name", ""));
-        if (type < 0) return hone_args_wrong("input %s: datatype %s is none that can be sent", in->name, datatype);
+        if (type < 0)
+            return hone_args_wrong("input %s: datatype %s is none that can be sent", in->name, datatype);
         snprintf(in->datatype, sizeof in->datatype, "%s", datatype);
         in->dtype = types[type].dtype;
-        if (!shape || shape->n > RANK_MAX) return hone_args_wrong("input %s: its shape is missing or too long", in->name);
+        if (!shape || shape->n > RANK_MAX)
+            return hone_args_wrong("input %s: its shape is missing or too long", in->name);
         for (const hone_json *d = shape->first; d; d = d->next)
-            in->dims[in->rank++] = d->type == HONE_JSON_NUMBER && d->number >= 0 && d->number < 1e15 ? (int64_t)d->number : -1;
+            in->dims[in->rank++] =
+                d->type == HONE_JSON_NUMBER && d->number >= 0 && d->number < 1e15 ? (int64_t)d->number : -1;
         in->free_first = in->rank && in->dims[0] < 0;
     }
     return 0;
@@ -80,13 +85,16 @@ void hone_traffic_model_free(hone_traffic_model *m) {
 
 /* ---- sizes ---- */
 
-static hone_traffic_input *named(hone_traffic_model *m, const char *word, const char *option, const char **rest) {
+static hone_traffic_input *named(hone_traffic_model *m, const char *word, const char *option,
+                                 const char **rest) {
     int n = 0;
     *rest = hone_args_after(word, &n);
     if (!*rest && m->n == 1) return *rest = word, &m->input[0];
     for (int k = 0; *rest && k < m->n; k++)
-        if ((int)strlen(m->input[k].name) == n && !memcmp(m->input[k].name, word, (size_t)n)) return &m->input[k];
-    hone_args_wrong("%s %s: no input is called so; there is %s%s", option, word, m->input[0].name, m->n > 1 ? ", …" : "");
+        if ((int)strlen(m->input[k].name) == n && !memcmp(m->input[k].name, word, (size_t)n))
+            return &m->input[k];
+    hone_args_wrong("%s %s: no input is called so; there is %s%s", option, word, m->input[0].name,
+                    m->n > 1 ? ", …" : "");
     return NULL;
 }
 
@@ -104,18 +112,21 @@ static int read_shape(hone_traffic_input *in, const char *word, const char *text
     }
     bool fits = rank == in->rank;
     for (int d = 0; d < rank && fits; d++) fits = in->dims[d] < 0 || in->dims[d] == dims[d];
-    if (!fits) return hone_args_wrong("--shape %s: that is not a shape that input %s may have", word, in->name);
+    if (!fits)
+        return hone_args_wrong("--shape %s: that is not a shape that input %s may have", word, in->name);
     memcpy(in->dims, dims, sizeof *dims * (size_t)rank);
     return 0;
 }
 
-/* --dim batch=8 is the first dim of every input where that is free, --dim INPUT.2=100 one dim of one input. */
+/* --dim batch=8 is the first dim of every input where that is free, --dim INPUT.2=100 one dim of one
+   input. */
 static int read_dim(hone_traffic_model *m, const char *word) {
     int n = 0, done = 0;
     const char *text = hone_args_after(word, &n);
     char *end;
     long long size = text ? strtoll(text, &end, 10) : -1;
-    if (!text || end == text || *end || size < 0) return hone_args_wrong("--dim %s: write it as batch=8 or INPUT.2=100", word);
+    if (!text || end == text || *end || size < 0)
+        return hone_args_wrong("--dim %s: write it as batch=8 or INPUT.2=100", word);
     for (int k = 0; k < m->n; k++) {
         hone_traffic_input *in = &m->input[k];
         for (int d = 0; d < in->rank; d++) {
@@ -130,7 +141,9 @@ static int read_dim(hone_traffic_model *m, const char *word) {
             in->dims[d] = size, done++;
         }
     }
-    return done ? 0 : hone_args_wrong("--dim %s: no free dim is called so; they are batch, %s.0, …", word, m->input[0].name);
+    return done ? 0
+                : hone_args_wrong("--dim %s: no free dim is called so; they are batch, %s.0, …", word,
+                                  m->input[0].name);
 }
 
 /* ---- elements ---- */
@@ -147,7 +160,8 @@ static void fill_random(hone_octets *to, int type, int64_t elements, uint64_t se
         uint64_t z = draw(&seed);
         if (types[type].bytes) {
             z = (z & types[type].keep) | types[type].set;
-            hone_octets_add(to, &z, (size_t)types[type].bytes); /* little-endian machines, as all that Hone runs on */
+            /* little-endian machines, as all that Hone runs on */
+            hone_octets_add(to, &z, (size_t)types[type].bytes);
         } else {
             char text[16];
             uint32_t n = (uint32_t)snprintf(text, sizeof text, "%08x", (unsigned)z);
@@ -164,7 +178,8 @@ static int fill_file(hone_traffic_input *in, const char *word, const char *path,
     for (int d = 0; d < in->rank && fits; d++) fits = in->dims[d] < 0 || in->dims[d] == hone_value_dims(v)[d];
     if (!fits) {
         hone_value_free(v);
-        return hone_args_wrong("--input %s: its type or shape is not that of input %s, %s", word, in->name, in->datatype);
+        return hone_args_wrong("--input %s: its type or shape is not that of input %s, %s", word, in->name,
+                               in->datatype);
     }
     memcpy(in->dims, hone_value_dims(v), sizeof *in->dims * (size_t)in->rank);
     if (in->dtype != HONE_DTYPE_STRING) hone_octets_add(to, hone_value_data(v), hone_value_bytes(v));
@@ -191,10 +206,12 @@ static int fill(hone_traffic_model *m, hone_traffic_input *in, const hone_traffi
         if (in->dims[d] < 0) in->dims[d] = 1;
         if (__builtin_mul_overflow(elements, in->dims[d], &elements)) elements = REQUEST_MAX;
     }
-    if (elements > REQUEST_MAX / 8) return hone_args_wrong("input %s: more than a gigabyte is no request", in->name);
+    if (elements > REQUEST_MAX / 8)
+        return hone_args_wrong("input %s: more than a gigabyte is no request", in->name);
     in->data = hone_must_alloc(sizeof *in->data * (size_t)m->requests);
     for (int r = 0; r < m->requests; r++)
-        fill_random(&in->data[r], type, elements, ((uint64_t)wish->seed << 32) + (uint64_t)(number * 1000 + r));
+        fill_random(&in->data[r], type, elements,
+                    ((uint64_t)wish->seed << 32) + (uint64_t)(number * 1000 + r));
     snprintf(in->from, sizeof in->from, "random %s, seed %d",
              !types[type].bytes ? "texts"
              : types[type].set  ? "from -1 to 1"
@@ -214,14 +231,16 @@ int hone_traffic_fill(hone_traffic_model *m, const hone_traffic_wish *wish) {
     for (int k = 0; k < wish->dims.n && !rc; k++) rc = read_dim(m, wish->dims.at[k]);
     for (int k = 0; k < wish->inputs.n && !rc; k++) {
         hone_traffic_input *in = named(m, wish->inputs.at[k], "--input", &rest);
-        if (in && in->data) rc = hone_args_wrong("--input %s: input %s was given already", wish->inputs.at[k], in->name);
+        if (in && in->data)
+            rc = hone_args_wrong("--input %s: input %s was given already", wish->inputs.at[k], in->name);
         else if (in) {
             in->data = hone_must_alloc(sizeof *in->data * (size_t)m->requests);
             rc = fill_file(in, wish->inputs.at[k], rest, &in->data[0]);
         } else rc = 1;
     }
     bool batched = true; /* the first dim is the batch: the server says so, or it is free everywhere */
-    for (int k = 0; k < m->n; k++) batched = batched && m->input[k].rank && (m->max_batch > 0 || m->input[k].free_first);
+    for (int k = 0; k < m->n; k++)
+        batched = batched && m->input[k].rank && (m->max_batch > 0 || m->input[k].free_first);
     for (int k = 0; k < m->n && !rc; k++) rc = fill(m, &m->input[k], wish, k);
     m->batch = batched && !rc ? m->input[0].dims[0] : 1;
     return rc;
@@ -284,7 +303,8 @@ size_t hone_traffic_json_body(const hone_traffic_model *m, int k, bool json, hon
         hone_octets_print(out, i ? ",{\"name\":" : "{\"name\":");
         put_text(out, in->name, strlen(in->name));
         hone_octets_print(out, ",\"datatype\":\"%s\",\"shape\":[", in->datatype);
-        for (int d = 0; d < in->rank; d++) hone_octets_print(out, d ? ",%lld" : "%lld", (long long)in->dims[d]);
+        for (int d = 0; d < in->rank; d++)
+            hone_octets_print(out, d ? ",%lld" : "%lld", (long long)in->dims[d]);
         if (json) {
             hone_octets_print(out, "],\"data\":[");
             put_data(out, in, &in->data[k]);
@@ -293,6 +313,7 @@ size_t hone_traffic_json_body(const hone_traffic_model *m, int k, bool json, hon
     }
     hone_octets_print(out, json ? "]}" : "],\"parameters\":{\"binary_data_output\":true}}");
     size_t head = out->n;
-    for (int i = 0; !json && i < m->n; i++) hone_octets_add(out, m->input[i].data[k].at, m->input[i].data[k].n);
+    for (int i = 0; !json && i < m->n; i++)
+        hone_octets_add(out, m->input[i].data[k].at, m->input[i].data[k].n);
     return head;
 }

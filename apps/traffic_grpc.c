@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   traffic_grpc: gRPC as a client speaks it that sends the same few requests for ever: HTTP/2 by nghttp2, messages of
-   inference.GRPCInferenceService made before and sent as they are, answers counted and thrown away. A connection has up to
-   STREAMS requests under way. Without nghttp2, when this was built or now, --grpc says so. */
+   traffic_grpc: gRPC as a client speaks it that sends the same few requests for ever: HTTP/2 by nghttp2,
+   messages of inference.GRPCInferenceService made before and sent as they are, answers counted and thrown
+   away. A connection has up to STREAMS requests under way. Without nghttp2, when this was built or now,
+   --grpc says so. */
 #include "traffic.h"
 
 #ifdef HONE_NGHTTP2
@@ -36,7 +37,8 @@ enum { STREAMS = 8, PIECE = 64 << 10, WINDOW = 16 << 20, REPLY_MAX = 64 << 20 };
     F(submit_request)                                    \
     F(submit_settings)
 #define SLOT(name) __typeof__(&nghttp2_##name) name;
-#define LOAD(name) memcpy(&http2.name, &(void *){dlsym(file, "nghttp2_" #name)}, sizeof(void *)), good &= http2.name != NULL;
+#define LOAD(name) \
+    memcpy(&http2.name, &(void *){dlsym(file, "nghttp2_" #name)}, sizeof(void *)), good &= http2.name != NULL;
 static struct { FUNCTIONS(SLOT) } http2;
 static bool load(void) {
     void *file = dlopen("libnghttp2.so.14", RTLD_NOW | RTLD_LOCAL);
@@ -120,8 +122,8 @@ typedef struct {
     stream stream[STREAMS];
 } connection;
 
-static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags, nghttp2_data_source *source,
-                    void *arg) {
+static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
+                    nghttp2_data_source *source, void *arg) {
     stream *s = source->ptr;
     size_t n = s->request->n - s->sent;
     if (n > room) n = room;
@@ -130,17 +132,19 @@ static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t ro
     if (s->sent == s->request->n) *flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)n;
 }
-static int on_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name, size_t n, const uint8_t *value, size_t m,
-                     uint8_t flags, void *arg) {
+static int on_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name, size_t n,
+                     const uint8_t *value, size_t m, uint8_t flags, void *arg) {
     stream *s = http2.session_get_stream_user_data(session, f->hd.stream_id);
     if (!s) return 0;
     if (n == 11 && !memcmp(name, "grpc-status", n)) s->status = atoi((const char *)value);
-    else if (n == 12 && !memcmp(name, "grpc-message", n)) snprintf(s->why, sizeof s->why, "%.*s", (int)m, (const char *)value);
+    else if (n == 12 && !memcmp(name, "grpc-message", n))
+        snprintf(s->why, sizeof s->why, "%.*s", (int)m, (const char *)value);
     else if (n == 7 && !memcmp(name, ":status", n) && (m != 3 || memcmp(value, "200", 3) != 0))
         snprintf(s->why, sizeof s->why, "HTTP %.*s", (int)m, (const char *)value);
     return 0;
 }
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *at, size_t n, void *arg) {
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *at, size_t n,
+                   void *arg) {
     connection *c = arg;
     if (c->body && c->body->n + n <= REPLY_MAX) hone_octets_add(c->body, at, n);
     return 0;
@@ -162,8 +166,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f, void *arg)
 }
 
 static void *open_(const hone_traffic_link *link, int fd, int first_slot) {
-    static const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW}, {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, 1 << 20}};
+    static const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+                                                      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
+                                                      {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, 1 << 20}};
     connection *c = hone_must_alloc(sizeof *c);
     nghttp2_session_callbacks *call = NULL;
     c->link = link, c->fd = fd, c->first = first_slot, c->out = hone_must_alloc(PIECE);
@@ -176,7 +181,8 @@ static void *open_(const hone_traffic_link *link, int fd, int first_slot) {
         good = !http2.session_client_new(&c->session, call, c);
     }
     http2.session_callbacks_del(call);
-    if (good && !http2.submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) &&
+    if (good &&
+        !http2.submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) &&
         !http2.session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, WINDOW))
         return c;
     http2.session_del(c->session);
@@ -217,16 +223,19 @@ static bool broken(connection *c, const char *why) {
 }
 
 static nghttp2_nv nv(const char *name, const char *value) {
-    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE};
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name), strlen(value),
+                        NGHTTP2_NV_FLAG_NONE};
 }
 static bool begin(connection *c, stream *s, const char *path) {
     const hone_target *t = c->link->target;
     enum { OWN = 6, MORE = 32 };
-    nghttp2_nv head[OWN + MORE] = {nv(":method", "POST"),     nv(":scheme", "http"), nv(":path", path),
-                                   nv(":authority", t->host), nv("te", "trailers"),  nv("content-type", "application/grpc")};
+    nghttp2_nv head[OWN + MORE] = {nv(":method", "POST"), nv(":scheme", "http"),
+                                   nv(":path", path),     nv(":authority", t->host),
+                                   nv("te", "trailers"),  nv("content-type", "application/grpc")};
     char names[MORE][128];
     size_t n = OWN;
-    for (int k = 0; t->headers && k < t->headers->n && n < OWN + MORE; k++) { /* names are in small letters here */
+    /* names are in small letters here */
+    for (int k = 0; t->headers && k < t->headers->n && n < OWN + MORE; k++) {
         const char *colon = strchr(t->headers->at[k], ':');
         char *name = names[n - OWN];
         size_t m = 0;
@@ -261,7 +270,8 @@ static bool ready(void *self, bool readable, bool writable) {
         if (n < 0 && errno == EAGAIN) break;
         if (n < 0) return broken(c, strerror(errno));
         if (n == 0) return broken(c, "the server closed the connection before it had answered");
-        if (http2.session_mem_recv(c->session, room, (size_t)n) < 0) return broken(c, "the server's answer is not HTTP/2");
+        if (http2.session_mem_recv(c->session, room, (size_t)n) < 0)
+            return broken(c, "the server's answer is not HTTP/2");
         if (n < (ssize_t)sizeof room) break;
     }
     if (!push(c)) return broken(c, strerror(errno));
@@ -283,12 +293,14 @@ static void answered(void *cookie, int slot, const char *why) {
     if (why) snprintf(o->why, sizeof o->why, "%s", why);
 }
 /* 0: `reply` is the answer's message, after its frame of 5 bytes; else why not. */
-static int call(const hone_target *t, const char *path, const hone_octets *ask, hone_octets *reply, char *why, size_t room) {
+static int call(const hone_target *t, const char *path, const hone_octets *ask, hone_octets *reply, char *why,
+                size_t room) {
     outcome o = {0};
     hone_octets framed = {0};
     const hone_traffic_link link = {answered, &o, &framed, 1, t};
     double until = hone_clock_ms() + t->timeout_s * 1000;
-    uint8_t prefix[5] = {0, (uint8_t)(ask->n >> 24), (uint8_t)(ask->n >> 16), (uint8_t)(ask->n >> 8), (uint8_t)ask->n};
+    uint8_t prefix[5] = {0, (uint8_t)(ask->n >> 24), (uint8_t)(ask->n >> 16), (uint8_t)(ask->n >> 8),
+                         (uint8_t)ask->n};
     hone_octets_add(&framed, prefix, sizeof prefix), hone_octets_add(&framed, ask->at, ask->n);
     int fd = hone_target_connect(t, true);
     connection *c = fd >= 0 ? open_(&link, fd, 0) : NULL;
@@ -299,7 +311,8 @@ static int call(const hone_target *t, const char *path, const hone_octets *ask, 
         while (!o.over && !*o.why) {
             struct pollfd p = {.fd = fd, .events = (short)(POLLIN | (waits(c) ? POLLOUT : 0))};
             double left = until - hone_clock_ms();
-            if (left <= 0 || poll(&p, 1, (int)left + 1) == 0) snprintf(o.why, sizeof o.why, "%s", strerror(ETIMEDOUT));
+            if (left <= 0 || poll(&p, 1, (int)left + 1) == 0)
+                snprintf(o.why, sizeof o.why, "%s", strerror(ETIMEDOUT));
             else if (!ready(c, p.revents & (POLLIN | POLLERR | POLLHUP), p.revents & POLLOUT) && !o.over)
                 snprintf(o.why, sizeof o.why, "the connection was closed");
         }
@@ -313,7 +326,8 @@ static int call(const hone_target *t, const char *path, const hone_octets *ask, 
 }
 static message message_of(const hone_octets *reply) { return (message){reply->at + 5, reply->at + reply->n}; }
 
-static int ask_model(const hone_target *t, const hone_traffic_model *m, const char *path, hone_octets *reply, char *why, size_t room) {
+static int ask_model(const hone_target *t, const hone_traffic_model *m, const char *path, hone_octets *reply,
+                     char *why, size_t room) {
     hone_octets ask = {0};
     put_text(&ask, 1, m->name), put_text(&ask, 2, m->version);
     int rc = call(t, path, &ask, reply, why, room);
@@ -346,7 +360,8 @@ static hone_json *metadata_of(message m) {
         for (message in = f.in; next(&in, &g);) {
             if (g.number != 3) continue;
             if (!g.in.at) fprintf(to, "%s%lld", sep, (long long)g.value), sep = ", ";
-            for (shape = g.in; shape.at < shape.end && varint(&shape, &d); sep = ", ") fprintf(to, "%s%lld", sep, (long long)d);
+            for (shape = g.in; shape.at < shape.end && varint(&shape, &d); sep = ", ")
+                fprintf(to, "%s%lld", sep, (long long)d);
         }
         fputs("]}", to);
     }
@@ -365,13 +380,17 @@ static int describe(const hone_target *t, hone_traffic_model *m) {
     int rc = 0;
     if (call(t, SERVICE "ServerMetadata", &none, &server, why, sizeof why))
         rc = hone_args_wrong("%s:%s does not speak KServe v2 over gRPC: %s", t->host, t->port, why);
-    if (!rc && ask_model(t, m, SERVICE "ModelMetadata", &metadata, why, sizeof why)) rc = hone_args_wrong("--model %s: %s", m->name, why);
+    if (!rc && ask_model(t, m, SERVICE "ModelMetadata", &metadata, why, sizeof why))
+        rc = hone_args_wrong("--model %s: %s", m->name, why);
     if (!rc && (j = metadata_of(message_of(&metadata)))) {
         find(message_of(&server), 1, &name), find(message_of(&server), 2, &version);
-        snprintf(m->server, sizeof m->server, "%.*s %.*s", (int)(name.in.end - name.in.at), (const char *)name.in.at,
-                 (int)(version.in.end - version.in.at), (const char *)version.in.at);
+        snprintf(m->server, sizeof m->server, "%.*s %.*s", (int)(name.in.end - name.in.at),
+                 (const char *)name.in.at, (int)(version.in.end - version.in.at),
+                 (const char *)version.in.at);
         field f = {0}, g = {0};
-        if (!ask_model(t, m, SERVICE "ModelConfig", &config, why, sizeof why) && find(message_of(&config), 1, &f)) find(f.in, 4, &g);
+        if (!ask_model(t, m, SERVICE "ModelConfig", &config, why, sizeof why) &&
+            find(message_of(&config), 1, &f))
+            find(f.in, 4, &g);
         snprintf(text, sizeof text, "{\"max_batch_size\": %lld}", (long long)g.value);
         batch = hone_json_read(text);
         rc = hone_traffic_describe(m, j, batch);
@@ -421,7 +440,8 @@ static void body(const hone_traffic_model *m, const hone_target *t, int k, bool 
         put(&all, 5, in.at, in.n);
     }
     for (int i = 0; i < m->n; i++) put(&all, 7, m->input[i].data[k].at, m->input[i].data[k].n);
-    uint8_t prefix[5] = {0, (uint8_t)(all.n >> 24), (uint8_t)(all.n >> 16), (uint8_t)(all.n >> 8), (uint8_t)all.n};
+    uint8_t prefix[5] = {0, (uint8_t)(all.n >> 24), (uint8_t)(all.n >> 16), (uint8_t)(all.n >> 8),
+                         (uint8_t)all.n};
     hone_octets_add(out, prefix, sizeof prefix), hone_octets_add(out, all.at, all.n);
     hone_octets_free(&all), hone_octets_free(&in), hone_octets_free(&shape);
 }

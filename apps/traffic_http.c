@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   traffic_http: HTTP/1.1 as a client speaks it that sends the same few requests for ever: whole requests are made
-   before, answers are counted and thrown away. A connection has one request under way. Not a general client: no
-   redirects, no TLS, no compression. The server's answers are not trusted: every length is bounded. */
+   traffic_http: HTTP/1.1 as a client speaks it that sends the same few requests for ever: whole requests are
+   made before, answers are counted and thrown away. A connection has one request under way. Not a general
+   client: no redirects, no TLS, no compression. Answers are read by net/answer.h. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,110 +10,30 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "net/answer.h"
 #include "term.h"
 #include "traffic.h"
 
-enum { HEAD_MAX = 16 << 10, TOLD_MAX = 200, CALL_MAX = 64 << 20, READ = 64 << 10 };
+enum { TOLD_MAX = 200, CALL_MAX = 64 << 20, READ = 64 << 10 };
 
-/* ---- reading an answer, piece by piece ---- */
-
-typedef enum { HEAD, BODY, TO_END, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER, DONE, BROKEN } stage;
 typedef struct {
-    stage stage;
-    int status;
-    bool closes;         /* the server will close the connection */
-    uint64_t left;       /* of the body, or of the chunk */
-    size_t head_n;       /* bytes of head, or of a line between chunks */
-    char head[HEAD_MAX]; /* a head may come in pieces */
-    hone_octets *body;   /* kept here, or NULL: only its first bytes, in `told` */
+    hone_answer answer;
+    hone_octets *body; /* kept here, or NULL: only its first bytes, in `told` */
     size_t told_n;
     char told[TOLD_MAX];
-} answer;
+} kept;
 
-static void answer_reset(answer *a, hone_octets *body) {
-    a->stage = HEAD, a->status = 0, a->closes = false, a->left = 0, a->head_n = a->told_n = 0, a->body = body;
+static bool keep(void *arg, const uint8_t *at, size_t n) {
+    kept *a = arg;
+    if (a->body && a->body->n + n > CALL_MAX) return false;
+    if (a->body) hone_octets_add(a->body, at, n);
+    for (size_t k = 0; k < n && a->told_n < TOLD_MAX - 1 && a->answer.status != 200; k++)
+        a->told[a->told_n++] = (char)at[k];
+    return true;
 }
-
-/* The value of a header in a head of lines that end in CR LF; NULL: not there. */
-static const char *header(const char *head, const char *name) {
-    size_t n = strlen(name);
-    for (const char *line = strstr(head, "\r\n"); line; line = strstr(line + 2, "\r\n")) {
-        if (strncasecmp(line + 2, name, n) != 0 || line[2 + n] != ':') continue;
-        const char *v = line + 3 + n;
-        return v + strspn(v, " \t");
-    }
-    return NULL;
-}
-
-static void take_head(answer *a) {
-    int minor = 0;
-    a->head[a->head_n] = 0;
-    a->stage = BROKEN;
-    if (sscanf(a->head, "HTTP/1.%1d %3d", &minor, &a->status) != 2) return;
-    const char *length = header(a->head, "Content-Length"), *coding = header(a->head, "Transfer-Encoding");
-    const char *connection = header(a->head, "Connection");
-    a->closes = connection ? !strncasecmp(connection, "close", 5) : !minor;
-    a->head_n = 0;
-    if (a->status == 100) a->stage = HEAD;
-    else if (coding && !strncasecmp(coding, "chunked", 7)) a->stage = CHUNK_SIZE;
-    else if (length) {
-        char *end;
-        errno = 0;
-        a->left = strtoull(length, &end, 10);
-        if (end != length && !errno && *length != '-') a->stage = a->left ? BODY : DONE;
-    } else if (a->status == 204 || a->status == 304) a->stage = DONE;
-    else a->stage = a->closes ? TO_END : BROKEN;
-}
-
-/* Bytes up to a line's end are gathered in head; true: the line is whole. */
-static bool take_line(answer *a, const uint8_t **at, const uint8_t *end) {
-    const uint8_t *lf = memchr(*at, '\n', (size_t)(end - *at));
-    size_t n = (size_t)((lf ? lf + 1 : end) - *at);
-    if (n >= HEAD_MAX - a->head_n) return a->stage = BROKEN, false;
-    memcpy(a->head + a->head_n, *at, n);
-    a->head_n += n, *at += n;
-    return lf != NULL;
-}
-
-static void take_body(answer *a, const uint8_t *at, size_t n) {
-    if (a->body && a->body->n + n <= CALL_MAX) hone_octets_add(a->body, at, n);
-    else if (a->body) a->stage = BROKEN;
-    for (size_t k = 0; k < n && a->told_n < TOLD_MAX - 1 && a->status != 200; k++) a->told[a->told_n++] = (char)at[k];
-}
-
-/* Returns how many of the n bytes belong to this answer. */
-static size_t take(answer *a, const uint8_t *from, size_t n) {
-    const uint8_t *at = from, *end = from + n;
-    while (at < end && a->stage < DONE) switch (a->stage) {
-        case HEAD:
-            if (!take_line(a, &at, end)) break;
-            if (a->head_n >= 4 && !memcmp(a->head + a->head_n - 4, "\r\n\r\n", 4)) take_head(a);
-            break;
-        case CHUNK_SIZE: {
-            if (!take_line(a, &at, end)) break;
-            char *stop;
-            a->head[a->head_n] = 0, a->head_n = 0;
-            a->left = strtoull(a->head, &stop, 16);
-            a->stage = stop == a->head || a->left > (uint64_t)1 << 40 ? BROKEN : a->left ? CHUNK : TRAILER;
-            break;
-        }
-        case TRAILER:
-            if (!take_line(a, &at, end)) break;
-            a->stage = a->head_n == 2 ? DONE : TRAILER, a->head_n = 0;
-            break;
-        case CHUNK_END:
-            if (take_line(a, &at, end)) a->stage = a->head_n == 2 ? CHUNK_SIZE : BROKEN, a->head_n = 0;
-            break;
-        default: {
-            size_t here = (size_t)(end - at);
-            if (a->stage != TO_END && here > a->left) here = (size_t)a->left;
-            stage was = a->stage;
-            take_body(a, at, here);
-            at += here, a->left -= was == TO_END ? 0 : here;
-            if (was != TO_END && !a->left && a->stage == was) a->stage = was == BODY ? DONE : CHUNK_END;
-        }
-        }
-    return (size_t)(at - from);
+static void kept_reset(kept *a, hone_octets *body) {
+    a->answer.body = keep, a->answer.arg = a, a->body = body, a->told_n = 0;
+    hone_answer_reset(&a->answer);
 }
 
 /* ---- one connection under load ---- */
@@ -124,7 +44,7 @@ typedef struct {
     bool busy, gone;
     const hone_octets *request;
     size_t sent;
-    answer answer;
+    kept kept;
 } connection;
 
 static void *open_(const hone_traffic_link *link, int fd, int first_slot) {
@@ -157,16 +77,16 @@ static bool push(connection *c) {
 static bool send_(void *self, int slot, int request) {
     connection *c = self;
     c->request = &c->link->request[request], c->sent = 0, c->busy = true, c->slot = slot;
-    answer_reset(&c->answer, NULL);
+    kept_reset(&c->kept, NULL);
     return push(c);
 }
 
 static bool finish(connection *c) {
     char why[TOLD_MAX + 32];
-    answer *a = &c->answer;
+    const hone_answer *a = &c->kept.answer;
     c->gone |= a->closes;
-    a->told[a->told_n] = 0;
-    if (a->status != 200) snprintf(why, sizeof why, "HTTP %d: %s", a->status, a->told);
+    c->kept.told[c->kept.told_n] = 0;
+    if (a->status != 200) snprintf(why, sizeof why, "HTTP %d: %s", a->status, c->kept.told);
     told(c, a->status == 200 ? NULL : why);
     return !c->gone;
 }
@@ -181,13 +101,13 @@ static bool ready(void *self, bool readable, bool writable) {
         if (n < 0 && errno == EAGAIN) return true;
         if (n < 0) return broken(c, strerror(errno));
         if (n == 0) {
-            if (c->busy && c->answer.stage == TO_END) return c->gone = true, finish(c);
+            if (c->busy && hone_answer_end(&c->kept.answer)) return c->gone = true, finish(c);
             return broken(c, "the server closed the connection before it had answered");
         }
         if (!c->busy) return broken(c, "the server sent something that nobody had asked for");
-        size_t used = take(&c->answer, room, (size_t)n);
-        if (c->answer.stage == BROKEN) return broken(c, "the server's answer is not HTTP");
-        if (c->answer.stage != DONE) continue;
+        size_t used = hone_answer_take(&c->kept.answer, room, (size_t)n);
+        if (c->kept.answer.stage == HONE_ANSWER_BROKEN) return broken(c, "the server's answer is not HTTP");
+        if (c->kept.answer.stage != HONE_ANSWER_DONE) continue;
         if (used < (size_t)n) return broken(c, "the server's answer is longer than it says");
         return finish(c); /* what has come by now was all: its next answer needs a request */
     }
@@ -220,7 +140,8 @@ static void put_path(hone_octets *o, const hone_traffic_model *m, const char *re
 /* GET path. 0: `body` is what it answered, ended by a zero; else why not, in `why`. */
 static int call(const hone_target *t, const char *path, hone_octets *body, char *why, size_t room) {
     hone_octets ask = {0};
-    answer *a = hone_must_alloc(sizeof *a);
+    kept *k = hone_must_alloc(sizeof *k);
+    hone_answer *a = &k->answer;
     uint8_t *piece = hone_must_alloc(READ);
     double until = hone_clock_ms() + t->timeout_s * 1000;
     int fd = hone_target_connect(t, true);
@@ -228,37 +149,41 @@ static int call(const hone_target *t, const char *path, hone_octets *body, char 
     hone_octets_print(&ask, "GET %s HTTP/1.1\r\n", path);
     put_headers(&ask, t);
     hone_octets_print(&ask, "Connection: close\r\n\r\n");
-    answer_reset(a, body);
-    while (fd >= 0 && a->stage < DONE) {
+    kept_reset(k, body);
+    while (fd >= 0 && a->stage < HONE_ANSWER_DONE) {
         struct pollfd p = {.fd = fd, .events = (short)(sent < ask.n ? POLLOUT : POLLIN)};
         double left = until - hone_clock_ms();
         if (left <= 0 || poll(&p, 1, (int)left + 1) == 0) {
             errno = ETIMEDOUT;
             break;
         }
-        ssize_t n = sent < ask.n ? send(fd, ask.at + sent, ask.n - sent, MSG_NOSIGNAL) : recv(fd, piece, READ, 0);
+        ssize_t n =
+            sent < ask.n ? send(fd, ask.at + sent, ask.n - sent, MSG_NOSIGNAL) : recv(fd, piece, READ, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
         if (n < 0) break;
         if (sent < ask.n) sent += (size_t)n;
-        else if (n) take(a, piece, (size_t)n);
+        else if (n) hone_answer_take(a, piece, (size_t)n);
         else {
-            a->stage = a->stage == TO_END ? DONE : BROKEN;
+            hone_answer_end(a);
             errno = ECONNRESET;
         }
     }
-    bool whole = fd >= 0 && a->stage == DONE;
-    a->told[a->told_n] = 0;
-    if (!whole) snprintf(why, room, "%s", a->stage == BROKEN ? "the answer is not HTTP" : strerror(errno));
-    else if (a->status != 200) snprintf(why, room, "HTTP %d %s", a->status, a->told);
+    bool whole = fd >= 0 && a->stage == HONE_ANSWER_DONE;
+    k->told[k->told_n] = 0;
+    if (!whole)
+        snprintf(why, room, "%s",
+                 a->stage == HONE_ANSWER_BROKEN ? "the answer is not HTTP" : strerror(errno));
+    else if (a->status != 200) snprintf(why, room, "HTTP %d %s", a->status, k->told);
     int rc = whole && a->status == 200 ? 0 : whole ? a->status : -1;
     hone_octets_add(body, "", 1);
     hone_socket_close(fd);
     hone_octets_free(&ask);
-    free(piece), free(a);
+    free(piece), free(k);
     return rc;
 }
 
-static hone_json *call_json(const hone_target *t, const hone_traffic_model *m, const char *rest, char *why, size_t room) {
+static hone_json *call_json(const hone_target *t, const hone_traffic_model *m, const char *rest, char *why,
+                            size_t room) {
     hone_octets path = {0}, body = {0};
     hone_json *j = NULL;
     if (m) put_path(&path, m, rest);
@@ -274,7 +199,8 @@ static int describe(const hone_target *t, hone_traffic_model *m) {
     char why[512] = "";
     hone_json *server = call_json(t, NULL, "/v2", why, sizeof why);
     if (!server) return hone_args_wrong("%s:%s does not speak KServe v2: GET /v2: %s", t->host, t->port, why);
-    snprintf(m->server, sizeof m->server, "%s %s", hone_json_text(server, "name", "?"), hone_json_text(server, "version", ""));
+    snprintf(m->server, sizeof m->server, "%s %s", hone_json_text(server, "name", "?"),
+             hone_json_text(server, "version", ""));
     hone_json_free(server);
     hone_json *metadata = call_json(t, m, "", why, sizeof why);
     if (!metadata) return hone_args_wrong("--model %s: %s", m->name, why);
@@ -289,7 +215,8 @@ static void served(const hone_target *t, const hone_traffic_model *m, hone_traff
     hone_json *j = call_json(t, m, "/stats", why, sizeof why);
     const hone_json *all = hone_json_get(j, "model_stats");
     *out = (hone_traffic_served){0};
-    for (const hone_json *s = all ? all->first : NULL; s; s = s->next) { /* of all versions, where none was asked for */
+    /* of all versions, where none was asked for */
+    for (const hone_json *s = all ? all->first : NULL; s; s = s->next) {
         const hone_json *i = hone_json_get(s, "inference_stats");
         out->there = i != NULL;
         out->executions += hone_json_number(s, "execution_count", 0);
@@ -312,7 +239,9 @@ static void body(const hone_traffic_model *m, const hone_target *t, int k, bool 
     hone_octets_print(out, " HTTP/1.1\r\n");
     put_headers(out, t);
     if (json) hone_octets_print(out, "Content-Type: application/json\r\n");
-    else hone_octets_print(out, "Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %zu\r\n", head);
+    else
+        hone_octets_print(
+            out, "Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %zu\r\n", head);
     hone_octets_print(out, "Content-Length: %zu\r\n\r\n", content.n);
     hone_octets_add(out, content.at, content.n);
     hone_octets_free(&content);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   traffic_run: one level of load: so many requests under way at once (a closed loop), or so many a second whether the
-   server keeps up or not (an open loop, whose latencies count from the moment a request was due, so that a server
-   that stalls cannot hide the requests it kept from being sent). One thread, one epoll. Windows of time are measured
-   until three in a row agree, or as many as may be. */
+   traffic_run: one level of load: so many requests under way at once (a closed loop), or so many a second
+   whether the server keeps up or not (an open loop, whose latencies count from the moment a request was due,
+   so that a server that stalls cannot hide the requests it kept from being sent). One thread, one epoll.
+   Windows of time are measured until three in a row agree, or as many as may be. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,10 +17,19 @@
 #include "term.h"
 #include "traffic.h"
 
-/* AGREE: windows that must agree. LEAST: answers that make a window, which is stretched for them up to STRETCH times.
-   BEHIND_S: so much work left undone means that a rate is beyond the server. DEAD: connections in a row that came to
-   nothing. */
-enum { AGREE = 3, LEAST = 20, STRETCH = 5, BEHIND_S = 2, DEAD = 20, EVENTS = 256, LATE_MAX = 1 << 20, TIMER = -1 };
+/* AGREE: windows that must agree. LEAST: answers that make a window, which is stretched for them up to
+   STRETCH times. BEHIND_S: so much work left undone means that a rate is beyond the server. DEAD: connections
+   in a row that came to nothing. */
+enum {
+    AGREE = 3,
+    LEAST = 20,
+    STRETCH = 5,
+    BEHIND_S = 2,
+    DEAD = 20,
+    EVENTS = 256,
+    LATE_MAX = 1 << 20,
+    TIMER = -1
+};
 static const uint64_t second = 1000000000;
 
 typedef struct {
@@ -102,7 +111,8 @@ static void shut(engine *e, connection *c) {
     e->t->protocol->close(c->self);
     close(c->fd);
     for (int k = 0; k < e->streams; k++)
-        if (e->slot[c->number * e->streams + k].from) done(e, c->number * e->streams + k, "the connection broke");
+        if (e->slot[c->number * e->streams + k].from)
+            done(e, c->number * e->streams + k, "the connection broke");
     c->self = NULL, c->asked = 0;
 }
 
@@ -158,7 +168,8 @@ static void queue_add(engine *e, uint64_t from) {
 static void dispatch(engine *e) {
     const hone_traffic_level *l = e->level;
     if (l->clients) {
-        int tries = e->n_idle; /* one that fails at once is tried again in the next round, after a look at the clock */
+        /* one that fails at once is tried again in the next round, after a look at the clock */
+        int tries = e->n_idle;
         while (tries-- > 0 && e->n_idle && e->busy < l->clients && e->sent < e->limit) begin(e, now_ns());
         return;
     }
@@ -219,7 +230,8 @@ static bool engine_open(engine *e) {
     for (int s = e->streams - 1; s >= 0; s--)
         for (int c = e->connections - 1; c >= 0; c--) e->idle[e->n_idle++] = c * e->streams + s;
     for (int c = 0; c < e->connections; c++) e->connection[c].number = c;
-    e->poll = epoll_create1(EPOLL_CLOEXEC), e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    e->poll = epoll_create1(EPOLL_CLOEXEC),
+    e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = TIMER};
     e->random = (uint64_t)e->t->seed, e->due = now_ns();
     return e->poll >= 0 && e->timer >= 0 && !epoll_ctl(e->poll, EPOLL_CTL_ADD, e->timer, &ev);
@@ -244,8 +256,11 @@ static void process(int pid, double *cpu_s, double *bytes) {
     FILE *f = fopen(path, "r");
     if (f && fread(text, 1, sizeof text - 1, f)) {
         const char *after = strrchr(text, ')'); /* the name may hold anything */
-        if (after && sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %ld", &user,
-                            &system, &pages) == 3) {
+        if (after &&
+            sscanf(
+                after,
+                ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %ld",
+                &user, &system, &pages) == 3) {
             *cpu_s = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
             *bytes = (double)pages * (double)sysconf(_SC_PAGESIZE);
         }
@@ -260,7 +275,8 @@ static bool agree(const hone_traffic_level *l, double within) {
     if (n < AGREE) return false;
     for (int kind = 0; kind < 2; kind++) {
         double v[AGREE], mean = 0;
-        for (int k = 0; k < AGREE; k++) v[k] = kind ? l->window[n - AGREE + k].p50 : l->window[n - AGREE + k].per_s, mean += v[k] / AGREE;
+        for (int k = 0; k < AGREE; k++)
+            v[k] = kind ? l->window[n - AGREE + k].p50 : l->window[n - AGREE + k].per_s, mean += v[k] / AGREE;
         for (int k = 0; k < AGREE; k++)
             if (fabs(v[k] - mean) > within * mean) return false;
     }
@@ -274,16 +290,19 @@ static bool stalled(const engine *e, uint64_t since, char *why, size_t room) {
     return true;
 }
 
-/* Goes on until `seconds` are over (and LEAST answers are there, or STRETCH times the seconds), or `answers` have come.
-   False: the server is gone, and `why` says how. */
-static bool go(engine *e, double seconds, int64_t answers, void (*share)(void *, double), void *cookie, double from, double to) {
+/* Goes on until `seconds` are over (and LEAST answers are there, or STRETCH times the seconds), or `answers`
+   have come. False: the server is gone, and `why` says how. */
+static bool go(engine *e, double seconds, int64_t answers, void (*share)(void *, double), void *cookie,
+               double from, double to) {
     uint64_t begin = now_ns(), end = begin + (uint64_t)(seconds * 1e9), last = begin, shown = begin;
     int64_t before = e->answers, seen = before, errors = e->errors;
     for (;;) {
         uint64_t now = now_ns();
         int64_t got = e->answers - before;
         if (e->answers != seen) seen = e->answers, last = now;
-        if (answers ? got >= answers : now >= end && (got >= LEAST || (double)(now - begin) >= seconds * STRETCH * 1e9)) return true;
+        if (answers ? got >= answers
+                    : now >= end && (got >= LEAST || (double)(now - begin) >= seconds * STRETCH * 1e9))
+            return true;
         if (e->level->rate > 0 && (double)e->queue_n > 1000 && (double)e->queue_n > e->level->rate * BEHIND_S)
             return e->level->overloaded = true;
         if (stalled(e, last, e->level->why, sizeof e->level->why)) return false;
@@ -299,7 +318,8 @@ static bool go(engine *e, double seconds, int64_t answers, void (*share)(void *,
     }
 }
 
-static void measure(engine *e, void (*share)(void *, double), void *cookie, double *seconds, int *start, bool *ok) {
+static void measure(engine *e, void (*share)(void *, double), void *cookie, double *seconds, int *start,
+                    bool *ok) {
     const hone_traffic *t = e->t;
     hone_traffic_level *l = e->level;
     double all = t->warmup_s + t->window_s * t->windows_most, part = t->warmup_s / all;
@@ -329,7 +349,8 @@ static void measure(engine *e, void (*share)(void *, double), void *cookie, doub
     for (int k = from; k < l->windows; k++) *seconds += took[k];
 }
 
-int hone_traffic_run(const hone_traffic *t, hone_traffic_level *l, void (*share)(void *, double), void *cookie) {
+int hone_traffic_run(const hone_traffic *t, hone_traffic_level *l, void (*share)(void *, double),
+                     void *cookie) {
     engine e = {.t = t, .level = l, .poll = -1, .timer = -1, .limit = t->exactly ? t->exactly : INT64_MAX};
     hone_traffic_served before, after;
     double cpu_before, cpu_after, bytes, seconds = 0;
@@ -362,9 +383,11 @@ int hone_traffic_run(const hone_traffic *t, hone_traffic_level *l, void (*share)
     }
     if (e.errors && !*l->why) snprintf(l->why, sizeof l->why, "%s", e.why);
     l->served =
-        (hone_traffic_served){before.there && after.there,          after.total - before.total,   after.executions - before.executions,
-                              after.inferences - before.inferences, after.queue - before.queue,   after.input - before.input,
-                              after.infer - before.infer,           after.output - before.output, after.requests - before.requests};
+        (hone_traffic_served){before.there && after.there,          after.total - before.total,
+                              after.executions - before.executions, after.inferences - before.inferences,
+                              after.queue - before.queue,           after.input - before.input,
+                              after.infer - before.infer,           after.output - before.output,
+                              after.requests - before.requests};
     engine_close(&e);
     return ok ? 0 : hone_args_wrong("%s", *l->why ? l->why : "no request was answered as it should be");
 }

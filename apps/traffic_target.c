@@ -83,7 +83,8 @@ int hone_target_read(const char *url, bool grpc, hone_target *out) {
     const char *host = bracket ? p + 1 : p, *host_end = bracket ? bracket : colon ? colon : end;
     size_t host_n = (size_t)(host_end - host), port_n = colon ? (size_t)(end - colon - 1) : 0;
     if (*end && strcmp(end, "/") != 0 && strcmp(end, "/v2") != 0)
-        return hone_args_wrong("%s: give the server alone, as in http://127.0.0.1:8000, and the model by --model", url);
+        return hone_args_wrong(
+            "%s: give the server alone, as in http://127.0.0.1:8000, and the model by --model", url);
     if (!host_n || host_n >= sizeof out->host || port_n >= sizeof out->port || (colon && !port_n))
         return hone_args_wrong("%s: that is no address; one is http://127.0.0.1:8000", url);
     snprintf(out->host, sizeof out->host, "%.*s", (int)host_n, host);

@@ -12,7 +12,9 @@
 static double part(const hone_traffic_level *l, double ns) { /* µs a request */
     return l->served.there && l->served.requests > 0 ? ns / l->served.requests / 1e3 : NAN;
 }
-static double items(const hone_traffic_report *r, const hone_traffic_level *l) { return l->per_s * (double)r->traffic->model.batch; }
+static double items(const hone_traffic_report *r, const hone_traffic_level *l) {
+    return l->per_s * (double)r->traffic->model.batch;
+}
 
 enum { FIGURES = 27 };
 /* Name and value, in the order of the columns of CSV. */
@@ -103,7 +105,8 @@ void hone_traffic_json(const hone_traffic_report *r, FILE *to) {
     fputs("]", to);
     if (r->knee >= 0) {
         const hone_traffic_level *l = &r->level[r->knee];
-        hone_json_member_number(to, l->clients ? "knee_clients" : "knee_rate", l->clients ? l->clients : l->rate);
+        hone_json_member_number(to, l->clients ? "knee_clients" : "knee_rate",
+                                l->clients ? l->clients : l->rate);
     }
     fputs("}\n", to);
 }
@@ -135,7 +138,8 @@ static void cell(hone_table *t, const hone_traffic_quantile *q) {
 }
 
 static void tell_server(const hone_traffic_report *r) {
-    static const char *const head[] = {"server, µs a request", "all", "queue", "input", "infer", "output", "batch", "client sees"};
+    static const char *const head[] = {
+        "server, µs a request", "all", "queue", "input", "infer", "output", "batch", "client sees"};
     hone_table *t = hone_table_create("lrrrrrrr", head);
     for (int k = 0; k < r->n; k++) {
         const hone_traffic_level *l = &r->level[k];
@@ -164,9 +168,19 @@ void hone_traffic_tell(const hone_traffic_report *r) {
         for (int d = 0; d < in->rank; d++) printf(d ? ", %lld" : "%lld", (long long)in->dims[d]);
         hone_print(stdout, "]  %s\n", in->from);
     }
-    printf("sent    %s a request, %d different in turn\n\n", hone_text_bytes((double)r->traffic->request[0].n), r->traffic->requests);
+    printf("sent    %s a request, %d different in turn\n\n",
+           hone_text_bytes((double)r->traffic->request[0].n), r->traffic->requests);
     bool rates = r->n && !r->level[0].clients, server = false, process = r->traffic->pid > 0, errors = false;
-    const char *head[] = {rates ? "rate" : "clients", "requests/s", "mean ms", "p50 ms", "p90 ms", "p99 ms", "max ms", "", "", ""};
+    const char *head[] = {rates ? "rate" : "clients",
+                          "requests/s",
+                          "mean ms",
+                          "p50 ms",
+                          "p90 ms",
+                          "p99 ms",
+                          "max ms",
+                          "",
+                          "",
+                          ""};
     int columns = 7;
     for (int k = 0; k < r->n; k++) server |= r->level[k].served.there, errors |= r->level[k].errors > 0;
     if (process) head[columns++] = "server CPU µs";
@@ -185,12 +199,15 @@ void hone_traffic_tell(const hone_traffic_report *r) {
         hone_table_cell(t, "%s", three(l->max_ms, text));
         if (process) hone_table_cell(t, "%.0f", l->cpu_us);
         if (errors) hone_table_cell(t, "%lld", (long long)l->errors);
-        hone_table_cell(t, "%s%s%s", k == r->knee ? "knee" : "", k == r->knee && strcmp(state(l), "stable") ? ", " : "",
+        hone_table_cell(t, "%s%s%s", k == r->knee ? "knee" : "",
+                        k == r->knee && strcmp(state(l), "stable") ? ", " : "",
                         strcmp(state(l), "stable") ? state(l) : "");
     }
     hone_table_print(t, stdout, "");
     if (server) tell_server(r);
-    if (process && r->n) printf("\nmemory  %s resident, process %d\n", hone_text_bytes(r->level[r->n - 1].memory_bytes), r->traffic->pid);
+    if (process && r->n)
+        printf("\nmemory  %s resident, process %d\n", hone_text_bytes(r->level[r->n - 1].memory_bytes),
+               r->traffic->pid);
     for (int k = 0; k < r->n; k++)
         if (*r->level[k].why) {
             hone_print(stdout, "errors  first: %s\n", r->level[k].why);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone tune: measures choices for a model's layers on this machine and keeps the best (hone_tune); here is only what a user says and sees. */
+   hone tune: measures choices for a model's layers on this machine and keeps the best (hone_tune); here is
+   only what a user says and sees. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "where.h"
 
 typedef struct {
-    const char *path, *budget, *file;
+    const char *path, *budget, *file, *precision;
     int seed, threads;
     bool json, all, cast;
     hone_words inputs, shapes, dims;
@@ -68,11 +69,13 @@ static void put_problem(hone_table *t, const char *text) {
 /* "vectors 4 rows 784 columns 64 depth 576 tile 0" as people say it. */
 static void put_choice(hone_table *t, const char *text) {
     long long v, rows, columns, depth, tile;
-    if (sscanf(text, "vectors %lld rows %lld columns %lld depth %lld tile %lld", &v, &rows, &columns, &depth, &tile) == 5) {
+    if (sscanf(text, "vectors %lld rows %lld columns %lld depth %lld tile %lld", &v, &rows, &columns, &depth,
+               &tile) == 5) {
         if (tile > 9) hone_table_cell(t, "by tiles of %lldx%lld", tile / 10, tile % 10); /* 24: 2x4 */
         else if (tile) hone_table_cell(t, "by tiles of %lldx%lld", tile, tile);
         else hone_table_cell(t, "%lldx%lld, panel %lld, depth %lld", rows, columns, v, depth);
-    } else if (sscanf(text, "rows %lld columns %lld", &rows, &columns) == 2) hone_table_cell(t, "%lldx%lld", rows, columns);
+    } else if (sscanf(text, "rows %lld columns %lld", &rows, &columns) == 2)
+        hone_table_cell(t, "%lldx%lld", rows, columns);
     else hone_table_cell(t, "%s", text);
 }
 static void tell_problems(const job *j, const hone_json *r) {
@@ -106,32 +109,43 @@ static void tell_problems(const job *j, const hone_json *r) {
         if (nowhere) fclose(nowhere);
     }
     if (same)
-        hone_print(stdout, "problems  %d of %d stay as estimated: nothing was clearly faster%s\n", same, all ? all->n : 0,
-                   shown ? "" : "; --all lists them");
+        hone_print(stdout, "problems  %d of %d stay as estimated: nothing was clearly faster%s\n", same,
+                   all ? all->n : 0, shown ? "" : "; --all lists them");
 }
 static void tell(const job *j, const hone_json *r) {
-    const hone_json *model = hone_json_get(r, "model"), *complete = hone_json_get(r, "complete"), *kept = hone_json_get(r, "kept");
+    const hone_json *model = hone_json_get(r, "model"), *complete = hone_json_get(r, "complete"),
+                    *kept = hone_json_get(r, "kept");
     const hone_json *problems = hone_json_get(r, "problems");
     const char *note = hone_json_text(r, "note", "");
-    double gain = hone_json_number(model, "gain", 0), resumed = hone_json_number(r, "resumed", 0), was = 0, now = 0;
+    double gain = hone_json_number(model, "gain", 0), resumed = hone_json_number(r, "resumed", 0), was = 0,
+           now = 0;
     tell_problems(j, r);
     for (const hone_json *p = problems ? problems->first : NULL; p; p = p->next)
-        was += hone_json_number(hone_json_get(p, "estimate"), "ns", 0), now += hone_json_number(hone_json_get(p, "best"), "ns", 0);
+        was += hone_json_number(hone_json_get(p, "estimate"), "ns", 0),
+            now += hone_json_number(hone_json_get(p, "best"), "ns", 0);
     if (was > 0)
-        hone_print(stdout, "together  %s instead of %s, %.1f %% less; the least that each step took\n", hone_text_ms(now * 1e-6),
-                   hone_text_ms(was * 1e-6), 100 * (1 - now / was));
-    hone_print(stdout, "tried     %.0f of %.0f choices in %.0f rounds, %.1f s", hone_json_number(r, "tried", 0),
-               hone_json_number(r, "candidates", 0), hone_json_number(r, "rounds", 0), hone_json_number(r, "seconds", 0));
+        hone_print(stdout, "together  %s instead of %s, %.1f %% less; the least that each step took\n",
+                   hone_text_ms(now * 1e-6), hone_text_ms(was * 1e-6), 100 * (1 - now / was));
+    hone_print(stdout, "tried     %.0f of %.0f choices in %.0f rounds, %.1f s",
+               hone_json_number(r, "tried", 0), hone_json_number(r, "candidates", 0),
+               hone_json_number(r, "rounds", 0), hone_json_number(r, "seconds", 0));
     if (resumed > 0) hone_print(stdout, "; %.0f of them by earlier calls", resumed);
-    printf(complete && complete->type == HONE_JSON_TRUE ? "; no other is worth trying\n" : "; another call goes on\n");
-    hone_print(stdout, "model     %s%s%s instead of %s, %.1f %% %s, medians of %.0f runs each, in turns, %.0f threads; least %s and %s\n",
-               hone_paint(stdout, HONE_BOLD), hone_text_ms(hone_json_number(model, "after_ms", NAN)), hone_paint(stdout, HONE_PLAIN),
-               hone_text_ms(hone_json_number(model, "before_ms", NAN)), fabs(100 * gain), gain >= 0 ? "less" : "more",
-               hone_json_number(model, "runs", 0), hone_json_number(r, "threads", 0),
-               hone_text_ms(hone_json_number(model, "after_min_ms", NAN)), hone_text_ms(hone_json_number(model, "before_min_ms", NAN)));
+    printf(complete && complete->type == HONE_JSON_TRUE ? "; no other is worth trying\n"
+                                                        : "; another call goes on\n");
+    hone_print(stdout,
+               "model     %s%s%s instead of %s, %.1f %% %s, medians of %.0f runs each, in turns, %.0f "
+               "threads; least %s and %s\n",
+               hone_paint(stdout, HONE_BOLD), hone_text_ms(hone_json_number(model, "after_ms", NAN)),
+               hone_paint(stdout, HONE_PLAIN), hone_text_ms(hone_json_number(model, "before_ms", NAN)),
+               fabs(100 * gain), gain >= 0 ? "less" : "more", hone_json_number(model, "runs", 0),
+               hone_json_number(r, "threads", 0), hone_text_ms(hone_json_number(model, "after_min_ms", NAN)),
+               hone_text_ms(hone_json_number(model, "before_min_ms", NAN)));
     if (kept && kept->type == HONE_JSON_TRUE)
-        hone_print(stdout, "wisdom    %s  %.0f choices of this model\n", hone_json_text(r, "file", ""), hone_json_number(r, "choices", 0));
-    else hone_print(stdout, "wisdom    not written: the model was not faster with it. %s stays as it was\n", hone_json_text(r, "file", ""));
+        hone_print(stdout, "wisdom    %s  %.0f choices of this model\n", hone_json_text(r, "file", ""),
+                   hone_json_number(r, "choices", 0));
+    else
+        hone_print(stdout, "wisdom    not written: the model was not faster with it. %s stays as it was\n",
+                   hone_json_text(r, "file", ""));
     if (*note) hone_print(stdout, "note      %s\n", note);
 }
 
@@ -151,12 +165,18 @@ static int do_job(job *j) {
     int rc = j->file ? may_write(j) : 0;
     if (rc) return rc;
     if ((rc = hone_where_begin(&j->where))) return rc;
+    const hone_dtype precision =
+        j->precision ? hone_precision(j->precision, strlen(j->precision)) : HONE_DTYPE_NONE;
+    if (j->precision && !precision)
+        return hone_args_wrong("--precision %s: Hone computes in f32, bf16 or f16, on a GPU in tf32 too",
+                               j->precision);
     hone_status s = hone_load_for(j->path, &j->inputs, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
     j->n_in = hone_model_inputs(j->model);
     j->fed = hone_must_alloc(sizeof *j->fed * (size_t)j->n_in);
     j->in = hone_must_alloc(sizeof *j->in * (size_t)j->n_in);
-    hone_feed_wish wish = {.inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .dims = &j->dims, .cast = j->cast};
+    hone_feed_wish wish = {
+        .inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .dims = &j->dims, .cast = j->cast};
     rc = hone_feed(j->model, &wish, j->fed);
     if (rc) return rc;
     do {
@@ -168,6 +188,7 @@ static int do_job(job *j) {
                                      .file = j->file,
                                      .device = j->where.device,
                                      .place = j->where.lines,
+                                     .precision = precision,
                                      .progress = show,
                                      .arg = j},
                       &report);
@@ -180,7 +201,8 @@ static int do_job(job *j) {
     } else {
         hone_json *r = hone_json_read(report);
         for (int k = 0; k < j->n_in; k++)
-            if (j->fed[k].guessed) hone_print(stdout, "input     %s  %s\n", hone_model_input(j->model, k)->name, j->fed[k].from);
+            if (j->fed[k].guessed)
+                hone_print(stdout, "input     %s  %s\n", hone_model_input(j->model, k)->name, j->fed[k].from);
         tell(j, r);
         hone_json_free(r);
     }
@@ -193,40 +215,51 @@ int hone_cmd_tune(int argc, char **argv) {
     hone_words operands = {0};
     const hone_option options[] = {
         {"--budget", "TIME", "measure for so long: 30s, 5m (30s)", HONE_ARG_TEXT, &j.budget, 0},
-        {"-o", "FILE", "where wisdom is written (a file of this machine in $XDG_CACHE_HOME/hone or ~/.cache/hone, which every run finds)",
+        {"-o", "FILE",
+         "where wisdom is written (a file of this machine in $XDG_CACHE_HOME/hone or ~/.cache/hone, which "
+         "every run finds)",
          HONE_ARG_TEXT, &j.file, 0},
         {"--threads", "N", "measure on at most so many (0: all cores)", HONE_ARG_THREADS, &j.threads, 0},
-        {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input, by name or in order", HONE_ARG_LIST, &j.inputs, 0},
-        {"--cast", NULL, "with --input: convert files of another type, where every number fits", HONE_ARG_FLAG, &j.cast, 0},
-        {"--shape", "[NAME=]DIMS", "dims of a random or .bin input; wisdom is for these", HONE_ARG_LIST, &j.shapes, 0},
-        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &j.dims, 0},
+        {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input, by name or in order",
+         HONE_ARG_LIST, &j.inputs, 0},
+        {"--cast", NULL, "with --input: convert files of another type, where every number fits",
+         HONE_ARG_FLAG, &j.cast, 0},
+        {"--shape", "[NAME=]DIMS", "dims of a random or .bin input; wisdom is for these", HONE_ARG_LIST,
+         &j.shapes, 0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST,
+         &j.dims, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
+        {"--precision", "f32|bf16|f16|tf32", "of the runs that wisdom is for (f32)", HONE_ARG_TEXT,
+         &j.precision, 0},
         HONE_WHERE_OPTIONS(&j.where),
         {"--all", NULL, "list problems that stay as estimated, too", HONE_ARG_FLAG, &j.all, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
         {0},
     };
-    const hone_usage usage = {
-        "tune",
-        "MODEL",
-        1,
-        1,
-        "Measures how each layer of a model is best computed on this machine, and keeps it as wisdom for later runs. A "
-        "second call goes on where the first stopped.",
-        "hone tune model.onnx\n"
-        "hone tune zoo:resnet50 --budget 5m --shape 8x3x224x224\n"
-        "hone tune model.onnx --device cuda\n"
-        "hone tune model.onnx -o wisdom.txt && hone run model.onnx --wisdom wisdom.txt",
-        options};
+    const hone_usage usage = {"tune",
+                              "MODEL",
+                              1,
+                              1,
+                              "Measures how each layer of a model is best computed on this machine, and "
+                              "keeps it as wisdom for later runs. A "
+                              "second call goes on where the first stopped.",
+                              "hone tune model.onnx\n"
+                              "hone tune zoo:resnet50 --budget 5m --shape 8x3x224x224\n"
+                              "hone tune model.onnx --device cuda\n"
+                              "hone tune model.onnx -o wisdom.txt && hone run model.onnx --wisdom wisdom.txt",
+                              options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) {
         j.path = operands.at[0];
-        rc = seconds_of(j.budget, &j.seconds) ? do_job(&j) : hone_args_wrong("--budget: '%s' is no time; say 30s, 500ms or 5m", j.budget);
+        rc = seconds_of(j.budget, &j.seconds)
+                 ? do_job(&j)
+                 : hone_args_wrong("--budget: '%s' is no time; say 30s, 500ms or 5m", j.budget);
     }
     if (j.fed) hone_feed_free(j.fed, j.n_in);
     hone_model_free(j.model);
     free(j.in);
-    hone_words_free(&operands), hone_words_free(&j.inputs), hone_words_free(&j.shapes), hone_words_free(&j.dims);
+    hone_words_free(&operands), hone_words_free(&j.inputs), hone_words_free(&j.shapes),
+        hone_words_free(&j.dims);
     hone_where_free(&j.where);
     return rc;
 }

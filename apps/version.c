@@ -33,7 +33,8 @@ static int version(bool json) {
     if (s) return hone_args_failed(s);
     hone_json *r = hone_json_read(text);
     const hone_json *cpu = hone_json_get(r, "cpu");
-    const char *name = hone_json_text(cpu, "name", ""), *architecture = hone_json_text(cpu, "architecture", ""), *level = level_of(cpu);
+    const char *name = hone_json_text(cpu, "name", ""),
+               *architecture = hone_json_text(cpu, "architecture", ""), *level = level_of(cpu);
     if (json) {
         hone_args_answered();
         printf("{"), put_text("version", hone_version());
@@ -58,13 +59,14 @@ int hone_cmd_version(int argc, char **argv) {
     bool json = false;
     hone_words operands = {0};
     const hone_option options[] = {{"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0}, {0}};
-    const hone_usage usage = {"version",
-                              "",
-                              0,
-                              0,
-                              "Shows the version, the commit and compiler it was built of and by, and the CPU's level.",
-                              "hone version\nhone version --json",
-                              options};
+    const hone_usage usage = {
+        "version",
+        "",
+        0,
+        0,
+        "Shows the version, the commit and compiler it was built of and by, and the CPU's level.",
+        "hone version\nhone version --json",
+        options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) rc = version(json);
     hone_words_free(&operands);

@@ -9,8 +9,8 @@
 
 #include "hone/device.h"
 
-static const char DEVICE[] = "HONE_COMMAND_DEVICE", PLACE[] = "HONE_COMMAND_PLACE", PLUGINS[] = "HONE_COMMAND_PLUGINS",
-                  OPS[] = "HONE_COMMAND_OPS";
+static const char DEVICE[] = "HONE_COMMAND_DEVICE", PLACE[] = "HONE_COMMAND_PLACE",
+                  PLUGINS[] = "HONE_COMMAND_PLUGINS", OPS[] = "HONE_COMMAND_OPS";
 
 static char *join(const hone_words *w) { /* a line each */
     size_t bytes = 1;

@@ -10,12 +10,18 @@ typedef struct {
     char *lines; /* of place, as options want them */
 } hone_where;
 /* Rows of a command's table of options. */
-#define HONE_WHERE_OPTIONS(w)                                                                                                          \
-    {"--device", "NAME[:N]", "where to run: cpu, cuda, opencl, or a device of a plugin (cpu)", HONE_ARG_TEXT, &(w)->device, 0},        \
-        {"--place", "PATTERN=DEVICE", "nodes with such names run there instead, as in 'layer4.*=cpu'", HONE_ARG_LIST, &(w)->place, 0}, \
-        {"--plugin", "FILE", "a file that adds devices or ops", HONE_ARG_LIST, &(w)->plugins, 0}, HONE_OPS_OPTION(w)
-#define HONE_OPS_OPTION(w) \
-    { "--ops", "FILE", "ops of your own, as text, that the model uses (docs/02-programs.md)", HONE_ARG_LIST, &(w)->ops, 0 }
+#define HONE_WHERE_OPTIONS(w)                                                                              \
+    {"--device",    "NAME[:N]",   "where to run: cpu, cuda, opencl, or a device of a plugin (cpu)",        \
+     HONE_ARG_TEXT, &(w)->device, 0},                                                                      \
+        {"--place",     "PATTERN=DEVICE", "nodes with such names run there instead, as in 'layer4.*=cpu'", \
+         HONE_ARG_LIST, &(w)->place,      0},                                                              \
+        {"--plugin", "FILE", "a file that adds devices or ops", HONE_ARG_LIST, &(w)->plugins, 0},          \
+        HONE_OPS_OPTION(w)
+#define HONE_OPS_OPTION(w)                                                                      \
+    {                                                                                           \
+        "--ops", "FILE", "ops of your own, as text, that the model uses (docs/02-programs.md)", \
+            HONE_ARG_LIST, &(w)->ops, 0                                                         \
+    }
 /* Loads the plugins and ops, before any model. 0, or the exit code: one line was said. */
 int hone_where_begin(hone_where *);
 void hone_where_set(const hone_where *, hone_options *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   compare_child: see compare_child.h. A child leads a process group of its own, so that what it starts ends with it; where the system can, it
-   also dies with us. */
-#include "compare_child.h"
+   child: see child.h. A child leads a process group of its own, so that what it starts ends with it; where
+   the system can, it also dies with us. */
+#include "child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +74,8 @@ bool hone_child_start(hone_child *c, const char *const *argv, const char *log, i
     return c->pid > 0;
 }
 
-/* Takes it down; its status. One that has closed its line is given a moment to end by itself, so that the status is its own. */
+/* Takes it down; its status. One that has closed its line is given a moment to end by itself, so that the
+   status is its own. */
 static int finish(hone_child *c, double seconds) {
     int status = 0;
     double end = hone_clock_ms() + seconds * 1000;
@@ -121,7 +122,8 @@ static void died(hone_child *c) {
     last_words(c->log, said, sizeof said);
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
         snprintf(c->why, sizeof c->why, "its process crashed: %s", strsignal(WTERMSIG(status)));
-    else if (WIFSIGNALED(status)) snprintf(c->why, sizeof c->why, "its process was killed: was there memory enough?");
+    else if (WIFSIGNALED(status))
+        snprintf(c->why, sizeof c->why, "its process was killed: was there memory enough?");
     else snprintf(c->why, sizeof c->why, "its process ended with code %d", WEXITSTATUS(status));
     size_t n = strlen(c->why);
     if (*said) snprintf(c->why + n, sizeof c->why - n, " (%s)", said);
@@ -133,8 +135,8 @@ static bool send_line(hone_child *c, const char *line) {
     size_t n = strlen(line), at = 0;
     char end = '\n';
     while (at <= n) { /* short lines to an idle reader: they fit into the socket's own memory */
-        ssize_t put =
-            at < n ? send(c->line, line + at, n - at, MSG_NOSIGNAL | MSG_DONTWAIT) : send(c->line, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t put = at < n ? send(c->line, line + at, n - at, MSG_NOSIGNAL | MSG_DONTWAIT)
+                             : send(c->line, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return false;
         at += (size_t)put;
@@ -173,7 +175,8 @@ const char *hone_child_ask(hone_child *c, const char *line, double seconds) {
     if (!c->pid) return NULL;
     if (c->taken) memmove(c->text, c->text + c->taken, c->n -= c->taken);
     c->taken = 0;
-    if (c->n && line) return c->text[c->n - 1] = 0, hone_child_refuse(c, c->text), NULL; /* it speaks without being asked */
+    /* it speaks without being asked */
+    if (c->n && line) return c->text[c->n - 1] = 0, hone_child_refuse(c, c->text), NULL;
     if (line && !send_line(c, line)) return died(c), NULL;
     while (!(c->n && (stop = memchr(c->text, '\n', c->n)))) {
         double left = end - hone_clock_ms();
@@ -186,7 +189,8 @@ const char *hone_child_ask(hone_child *c, const char *line, double seconds) {
             snprintf(c->why, sizeof c->why, "cut off: no answer within %.3g s", seconds);
             return NULL;
         }
-        if (poll(&wait, 1, left < 1000 ? (int)left + 1 : 1000) > 0 && !receive(c, &closed)) return died(c), NULL;
+        if (poll(&wait, 1, left < 1000 ? (int)left + 1 : 1000) > 0 && !receive(c, &closed))
+            return died(c), NULL;
     }
     *stop = 0;
     c->taken = (size_t)(stop + 1 - c->text);
