@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   feed: small made-up inputs for any model, and one bounded run of it. Shared by the fuzz targets and tests/test_hostile.c.
+   feed: small made-up inputs for any model, and one bounded run of it. Shared by the fuzz targets and
+   tests/test_hostile.c.
 
-   Bounds: a run may take LIMIT_MS and the process may hold LIMIT_BYTES; a model that needs more is refused by the library, in words. */
+   Bounds: a run may take LIMIT_MS and the process may hold LIMIT_BYTES; a model that needs more is refused by
+   the library, in words. */
 #ifndef HONE_FUZZ_FEED_H
 #define HONE_FUZZ_FEED_H
 #include <stdlib.h>
@@ -9,7 +11,12 @@
 #include "base/value.h"
 #include "hone/hone.h"
 
-enum { FEED_LIMIT_MS = 100, FEED_LIMIT_BYTES = 256 << 20, FEED_MOST = 64 /* inputs */, FEED_ELEMENTS = 1 << 14 };
+enum {
+    FEED_LIMIT_MS = 100,
+    FEED_LIMIT_BYTES = 256 << 20,
+    FEED_MOST = 64 /* inputs */,
+    FEED_ELEMENTS = 1 << 14
+};
 
 static hone_value *feed_tensor(const hone_port *p) {
     int64_t dim[HONE_MAX_RANK] = {2, 3}, n;
@@ -17,9 +24,11 @@ static hone_value *feed_tensor(const hone_port *p) {
     for (int d = 0; d < p->rank; d++) dim[d] = p->dims[d] < 0 ? 2 : p->dims[d];
     hone_value *v = NULL;
     hone_dtype t = p->dtype ? p->dtype : HONE_DTYPE_F32;
-    if (!hone_count_of(dim, rank, &n) || n > FEED_ELEMENTS || hone_tensor_create(t, dim, rank, &v)) return NULL;
+    if (!hone_count_of(dim, rank, &n) || n > FEED_ELEMENTS || hone_tensor_create(t, dim, rank, &v))
+        return NULL;
     for (int64_t k = 0; k < n; k++) {
-        hone_scalar number = {.i64 = k * 5 % 7 - (k > 8 ? 2 : 0)}; /* small, some below zero; the first ones fit as indices and axes */
+        /* small, some below zero; the first ones fit as indices and axes */
+        hone_scalar number = {.i64 = k * 5 % 7 - (k > 8 ? 2 : 0)};
         if (t == HONE_DTYPE_STRING) (void)!hone_value_set_text(v, k, "a b,1.5", (size_t)(k % 8));
         else hone_dtype_store(t, (char *)v->data + (size_t)k * hone_dtypes[t].bytes, HONE_I64, number, true);
     }

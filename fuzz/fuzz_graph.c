@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hone_graph *g = NULL, *again = NULL;
     hone_text t = {0};
     if (hone_graph_parse((const char *)data, size, &g) != HONE_OK) return 0;
-    if (hone_graph_print(g, &t) == HONE_OK && hone_graph_parse(t.text, t.n, &again) != HONE_OK && hone_alloc_live_bytes() < 128 << 20)
+    if (hone_graph_print(g, &t) == HONE_OK && hone_graph_parse(t.text, t.n, &again) != HONE_OK &&
+        hone_alloc_live_bytes() < 128 << 20)
         abort();
     hone_graph_destroy(again);
     hone_graph_destroy(g);

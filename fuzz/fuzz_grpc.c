@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fuzz_grpc: what clients of the gRPC front send. The first byte says as what: a ModelInferRequest, a message of any method, or the bytes of a
-   connection (HTTP/2's frames, HPACK and gRPC's own, behind the preface), which go through a socket to nghttp2 and all that it calls. */
+   fuzz_grpc: what clients of the gRPC front send. The first byte says as what: a ModelInferRequest, a message
+   of any method, or the bytes of a connection (HTTP/2's frames, HPACK and gRPC's own, behind the preface),
+   which go through a socket to nghttp2 and all that it calls. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     hone_server_options_default(&o);
     o.repository = folder, o.http = -1, o.watch = 0, o.max_body_bytes = 1 << 20;
     if (hone_server_start(&o, &server)) fprintf(stderr, "%s\n", hone_server_error()), abort();
-    grpc = (hone_grpc){
-        .server = server, .core = hone_serve_core_of(server), .o = hone_serve_options(server), .listener = -1, .n_loops = 1, .loop = &loop};
+    grpc = (hone_grpc){.server = server,
+                       .core = hone_serve_core_of(server),
+                       .o = hone_serve_options(server),
+                       .listener = -1,
+                       .n_loops = 1,
+                       .loop = &loop};
     loop.grpc = &grpc;
     pthread_mutex_init(&loop.lock, NULL);
     loop.poll = epoll_create1(0);
@@ -62,7 +67,8 @@ static void a_connection(const uint8_t *data, size_t n) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair)) abort();
     hone_grpc_connection *c = hone_grpc_connection_open(&loop, pair[0]);
     if (!c) abort();
-    if (send(pair[1], preface, sizeof preface, 0) != sizeof preface) abort(); /* with the text's own zero: the stream's number */
+    /* with the text's own zero: the stream's number */
+    if (send(pair[1], preface, sizeof preface, 0) != sizeof preface) abort();
     if (n > 100000) n = 100000;
     bool good = hone_grpc_connection_read(c);
     while (n && good) {
@@ -72,7 +78,8 @@ static void a_connection(const uint8_t *data, size_t n) {
         good = hone_grpc_connection_read(c) && hone_grpc_connection_write(c);
         while (recv(pair[1], room, sizeof room, 0) > 0) continue;
     }
-    for (hone_grpc_item *i = loop.ready, *next; i; i = next) next = i->other, i->error.code = 499, hone_grpc_item_over(i);
+    for (hone_grpc_item *i = loop.ready, *next; i; i = next)
+        next = i->other, i->error.code = 499, hone_grpc_item_over(i);
     loop.ready = NULL;
     while (loop.at_work) { /* loading and unloading, which the core's own thread does */
         pthread_mutex_lock(&loop.lock);
@@ -85,7 +92,9 @@ static void a_connection(const uint8_t *data, size_t n) {
     if (good) (void)hone_grpc_connection_write(c);
     hone_grpc_connection_close(c);
     close(pair[1]);
-    if (loop.connection || atomic_load(&grpc.connections) || atomic_load(&grpc.held) || atomic_load(&grpc.busy)) abort();
+    if (loop.connection || atomic_load(&grpc.connections) || atomic_load(&grpc.held) ||
+        atomic_load(&grpc.busy))
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fuzz_ops: any text as op rows: parsed, and each row made into an instance, solved, printed as C and interpreted on small tensors. */
+   fuzz_ops: any text as op rows: parsed, and each row made into an instance, solved, printed as C and
+   interpreted on small tensors. */
 #include "../tests/walk.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fuzz_serve: texts that the server reads. The first byte says as what: a config.pbtxt, a tensor's JSON data of some type, or a BYTES tensor. */
+   fuzz_serve: texts that the server reads. The first byte says as what: a config.pbtxt, a tensor's JSON data
+   of some type, or a BYTES tensor. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,32 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
+/* A model of an input "x" and a state, "sum" to "sum_out", one number each. */
+static hone_model *small(void) {
+    static const unsigned char bytes[] = {
+        0x08, 0x08, 0x3a, 0x79, 0x0a, 0x10, 0x0a, 0x01, 0x78, 0x0a, 0x03, 0x73, 0x75, 0x6d, 0x12, 0x01, 0x79,
+        0x22, 0x03, 0x41, 0x64, 0x64, 0x0a, 0x16, 0x0a, 0x01, 0x79, 0x12, 0x07, 0x73, 0x75, 0x6d, 0x5f, 0x6f,
+        0x75, 0x74, 0x22, 0x08, 0x49, 0x64, 0x65, 0x6e, 0x74, 0x69, 0x74, 0x79, 0x12, 0x01, 0x67, 0x5a, 0x0f,
+        0x0a, 0x01, 0x78, 0x12, 0x0a, 0x0a, 0x08, 0x08, 0x01, 0x12, 0x04, 0x0a, 0x02, 0x08, 0x01, 0x5a, 0x11,
+        0x0a, 0x03, 0x73, 0x75, 0x6d, 0x12, 0x0a, 0x0a, 0x08, 0x08, 0x01, 0x12, 0x04, 0x0a, 0x02, 0x08, 0x01,
+        0x62, 0x0f, 0x0a, 0x01, 0x79, 0x12, 0x0a, 0x0a, 0x08, 0x08, 0x01, 0x12, 0x04, 0x0a, 0x02, 0x08, 0x01,
+        0x62, 0x15, 0x0a, 0x07, 0x73, 0x75, 0x6d, 0x5f, 0x6f, 0x75, 0x74, 0x12, 0x0a, 0x0a, 0x08, 0x08, 0x01,
+        0x12, 0x04, 0x0a, 0x02, 0x08, 0x01, 0x42, 0x02, 0x10, 0x11,
+    };
+    static hone_model *m;
+    if (!m && hone_model_load_memory(bytes, sizeof bytes, &m)) abort();
+    return m;
+}
+static void as_sequences(json_t *config) {
+    hone_serve_error e = {0};
+    hone_port port[4];
+    hone_serve_version v = {.name = (char *)"fuzzed", .config = config, .model = small(), .port = port};
+    v.inputs = hone_model_inputs(v.model), v.outputs = hone_model_outputs(v.model);
+    for (int k = 0; k < v.inputs + v.outputs; k++)
+        port[k] = k < v.inputs ? *hone_model_input(v.model, k) : *hone_model_output(v.model, k - v.inputs);
+    if (!hone_serve_sequences_read(&v, NULL, &e) != !e.code) abort();
+    hone_serve_sequences_free(v.sequences);
+}
 static void a_config(const char *text, size_t n) {
     hone_serve_error e = {0};
     json_t *j = hone_serve_pbtxt(text, n, &e);
@@ -17,6 +44,13 @@ static void a_config(const char *text, size_t n) {
     hone_serve_way w = {0};
     e.code = 0;
     (void)hone_serve_config_way(&v, &w, &e);
+    e.code = 0;
+    if (!hone_serve_config_lengthen(j, "fuzzed", &e)) {
+        hone_serve_ensemble *g = hone_serve_ensemble_read("fuzzed", j, &e);
+        if (!g != (e.code != 0)) abort();
+        hone_serve_ensemble_free(g);
+        as_sequences(j);
+    }
     json_decref(j);
 }
 static void some_data(uint8_t type, const char *text, size_t n) {
@@ -30,7 +64,8 @@ static void some_data(uint8_t type, const char *text, size_t n) {
     json_t *j = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
     if (j && !hone_tensor_create(d, &count, 1, &v)) {
         hone_http_text t = {0};
-        if (!hone_http_data_read(j, d, hone_value_data(v), v, count, "x", &e) && !hone_http_data_write(v, &t)) abort();
+        if (!hone_http_data_read(j, d, hone_value_data(v), v, count, "x", &e) && !hone_http_data_write(v, &t))
+            abort();
         free(t.at);
     }
     hone_value_free(v), json_decref(j);

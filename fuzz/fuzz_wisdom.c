@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fuzz_wisdom: any text as wisdom, behind the head that this machine would accept and as it comes. What is read is printed and read back, and whatever is found
-   for problems of many sizes fits them. */
+   fuzz_wisdom: any text as wisdom, behind the head that this machine would accept and as it comes. What is
+   read is printed and read back, and whatever is found for problems of many sizes fits them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,9 @@ static void use(const hone_wisdom *w) {
     hone_wisdom *again = NULL;
     hone_wisdom_print(w, &t);
     if (!t.failed) {
-        if (hone_wisdom_read(t.text, t.n, &again) != HONE_OK || again->line.n != w->line.n || again->id != w->id) abort();
+        if (hone_wisdom_read(t.text, t.n, &again) != HONE_OK || again->line.n != w->line.n ||
+            again->id != w->id)
+            abort();
         for (int k = 0; k < w->line.n; k++) {
             hone_problem p = w->line.at[k].problem;
             const hone_gemm_f32 *g = hone_gemm_f32_best();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   mutate: see mutate.h. A message becomes a tree of fields, some fields of it are changed, and the tree is written out again. Which fields
-   are messages stands in one table; everything else is a number or bytes. */
+   mutate: see mutate.h. A message becomes a tree of fields, some fields of it are changed, and the tree is
+   written out again. Which fields are messages stands in one table; everything else is a number or bytes. */
 #include "mutate.h"
 
 #include <stdlib.h>
@@ -35,13 +35,15 @@ static const struct {
     int field;
     kind is;
 } messages[] = {
-    {MODEL, 7, GRAPH},       {MODEL, 8, OPSET},       {MODEL, 25, FUNCTION},   {GRAPH, 1, NODE},          {GRAPH, 5, TENSOR},
-    {GRAPH, 11, VALUE_INFO}, {GRAPH, 12, VALUE_INFO}, {GRAPH, 13, VALUE_INFO}, {GRAPH, 15, SPARSE},       {NODE, 5, ATTRIBUTE},
-    {ATTRIBUTE, 5, TENSOR},  {ATTRIBUTE, 6, GRAPH},   {ATTRIBUTE, 10, TENSOR}, {ATTRIBUTE, 11, GRAPH},    {ATTRIBUTE, 14, TYPE},
-    {ATTRIBUTE, 15, TYPE},   {ATTRIBUTE, 22, SPARSE}, {ATTRIBUTE, 23, SPARSE}, {SPARSE, 1, TENSOR},       {SPARSE, 2, TENSOR},
-    {TENSOR, 13, ENTRY},     {VALUE_INFO, 2, TYPE},   {TYPE, 1, TENSOR_TYPE},  {TYPE, 4, LIST_TYPE},      {TYPE, 5, MAP_TYPE},
-    {TYPE, 8, TENSOR_TYPE},  {TYPE, 9, LIST_TYPE},    {TENSOR_TYPE, 2, SHAPE}, {LIST_TYPE, 1, TYPE},      {MAP_TYPE, 2, TYPE},
-    {SHAPE, 1, DIM},         {FUNCTION, 7, NODE},     {FUNCTION, 9, OPSET},    {FUNCTION, 11, ATTRIBUTE},
+    {MODEL, 7, GRAPH},       {MODEL, 8, OPSET},         {MODEL, 25, FUNCTION},   {GRAPH, 1, NODE},
+    {GRAPH, 5, TENSOR},      {GRAPH, 11, VALUE_INFO},   {GRAPH, 12, VALUE_INFO}, {GRAPH, 13, VALUE_INFO},
+    {GRAPH, 15, SPARSE},     {NODE, 5, ATTRIBUTE},      {ATTRIBUTE, 5, TENSOR},  {ATTRIBUTE, 6, GRAPH},
+    {ATTRIBUTE, 10, TENSOR}, {ATTRIBUTE, 11, GRAPH},    {ATTRIBUTE, 14, TYPE},   {ATTRIBUTE, 15, TYPE},
+    {ATTRIBUTE, 22, SPARSE}, {ATTRIBUTE, 23, SPARSE},   {SPARSE, 1, TENSOR},     {SPARSE, 2, TENSOR},
+    {TENSOR, 13, ENTRY},     {VALUE_INFO, 2, TYPE},     {TYPE, 1, TENSOR_TYPE},  {TYPE, 4, LIST_TYPE},
+    {TYPE, 5, MAP_TYPE},     {TYPE, 8, TENSOR_TYPE},    {TYPE, 9, LIST_TYPE},    {TENSOR_TYPE, 2, SHAPE},
+    {LIST_TYPE, 1, TYPE},    {MAP_TYPE, 2, TYPE},       {SHAPE, 1, DIM},         {FUNCTION, 7, NODE},
+    {FUNCTION, 9, OPSET},    {FUNCTION, 11, ATTRIBUTE},
 };
 
 typedef struct field field;
@@ -65,7 +67,7 @@ static uint64_t below(tree *t, uint64_t n) {
     return n ? (t->seed >> 11) % n : 0;
 }
 
-/* ---- bytes to tree and back -------------------------------------------------------------------------------------------------------- */
+/* ---- bytes to tree and back ---------------------------------------------------------------------------- */
 static bool read_fields(tree *t, field *parent, hone_wire w, int depth) {
     field **end = &parent->child;
     hone_field f;
@@ -74,11 +76,14 @@ static bool read_fields(tree *t, field *parent, hone_wire w, int depth) {
         if (!n || !hone_push(&t->all, n)) return false;
         *n = (field){.number = f.number, .type = f.type, .value = f.value, .bytes = f.bytes};
         if (f.type == HONE_WIRE_BYTES &&
-            !(n->data = hone_arena_copy(t->arena, f.bytes ? f.data : (const uint8_t *)"", f.bytes ? f.bytes : 1)))
+            !(n->data =
+                  hone_arena_copy(t->arena, f.bytes ? f.data : (const uint8_t *)"", f.bytes ? f.bytes : 1)))
             return false;
         for (size_t k = 0; f.type == HONE_WIRE_BYTES && k < sizeof messages / sizeof *messages; k++)
             if (messages[k].of == parent->is && messages[k].field == (int)f.number) n->is = messages[k].is;
-        if (n->is && depth < 40 && hone_wire_good(hone_wire_of(&f)) && !read_fields(t, n, hone_wire_of(&f), depth + 1)) return false;
+        if (n->is && depth < 40 && hone_wire_good(hone_wire_of(&f)) &&
+            !read_fields(t, n, hone_wire_of(&f), depth + 1))
+            return false;
         *end = n, end = &n->next;
     }
     return !w.bad;
@@ -101,7 +106,10 @@ static size_t measure(field *parent, int depth) {
         if (f->child && depth < 60) f->bytes = measure(f, depth + 1);
         total += varint_size((uint64_t)f->number << 3);
         if (f->type == HONE_WIRE_VARINT) total += varint_size(f->value);
-        else total += f->type == HONE_WIRE_64 ? 8 : f->type == HONE_WIRE_32 ? 4 : varint_size(f->bytes) + f->bytes;
+        else
+            total += f->type == HONE_WIRE_64   ? 8
+                     : f->type == HONE_WIRE_32 ? 4
+                                               : varint_size(f->bytes) + f->bytes;
     }
     return total;
 }
@@ -132,7 +140,7 @@ static size_t tree_close(tree *t, field *root, uint8_t *out, size_t room) {
     return n;
 }
 
-/* ---- changes ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- changes ------------------------------------------------------------------------------------------- */
 static field *pick(tree *t) { return t->all.at[below(t, (uint64_t)t->all.n)]; }
 static void change_number(tree *t, field *f) {
     static const int64_t odd[] = {0,
@@ -179,14 +187,16 @@ static void change_bytes(tree *t, field *f) {
     if (how < 4) { /* the same kind of text from elsewhere: another name, another op, another attribute */
         for (int k = 0; k < 20; k++) {
             const field *o = pick(t);
-            if (o->type == HONE_WIRE_BYTES && !o->is && o->bytes && o->bytes < 100 && (k > 10 || o->number == f->number)) {
+            if (o->type == HONE_WIRE_BYTES && !o->is && o->bytes && o->bytes < 100 &&
+                (k > 10 || o->number == f->number)) {
                 set_bytes(t, f, o->data, o->bytes);
                 return;
             }
         }
     }
     if (how == 4 && f->number == 4 && hone_library_builtin(&library) == HONE_OK) {
-        const char *name = hone_library_at(library, (int)below(t, (uint64_t)hone_library_count(library)))->name;
+        const char *name =
+            hone_library_at(library, (int)below(t, (uint64_t)hone_library_count(library)))->name;
         set_bytes(t, f, name, strlen(name));
         return;
     }
@@ -222,7 +232,8 @@ static void change_place(tree *t, field *f) {
         }
     }
 }
-/* A copy may hang in two places, and a message could come to hold itself: a tree too deep or too large is not written. */
+/* A copy may hang in two places, and a message could come to hold itself: a tree too deep or too large is not
+   written. */
 static bool sane(const field *parent, int depth, int *left) {
     if (depth > 50) return false;
     for (const field *f = parent->child; f; f = f->next)
@@ -250,7 +261,8 @@ size_t mutate_model(uint8_t *data, size_t size, size_t room, unsigned seed) {
     size_t n = tree_close(&t, &root, data, room);
     return n ? n : LLVMFuzzerMutate(data, size, room);
 }
-size_t mutate_join(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uint8_t *out, size_t room, unsigned seed) {
+size_t mutate_join(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uint8_t *out, size_t room,
+                   unsigned seed) {
     tree t = {.arena = hone_arena_create(), .seed = seed * 0x9e3779b97f4a7c15u + 1}, u = {.arena = t.arena};
     field root, other, *to = NULL;
     bool ok = tree_open(&t, &root, a, na) && tree_open(&u, &other, b, nb);
@@ -258,7 +270,8 @@ size_t mutate_join(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uin
     for (field *f = ok ? other.child : NULL; f && to; f = f->next)
         for (field *g = f->is == GRAPH ? f->child : NULL; g;) {
             field *next = g->next;
-            if (below(&t, 3)) g->next = to->child, to->child = g; /* in front: what it makes can be read by all */
+            /* in front: what it makes can be read by all */
+            if (below(&t, 3)) g->next = to->child, to->child = g;
             g = next;
         }
     hone_vec_free(&u.all);

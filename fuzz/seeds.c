@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
-   seeds: what the fuzzers begin with:  seeds FOLDER [MODELS…]  writes FOLDER/model, FOLDER/ops, FOLDER/graph, FOLDER/image, FOLDER/wisdom
+   seeds: what the fuzzers begin with:  seeds FOLDER [MODELS…]  writes FOLDER/model, FOLDER/ops, FOLDER/graph,
+     FOLDER/image, FOLDER/wisdom
    and FOLDER/grpc.
    MODELS are folders; every small .onnx file below them is a seed too, as whatever tool left it.
 
-   Models: one of a single node for each op row, at three ranks, and some written by hand (bodies, functions, sparse tensors, lists).
-   Op texts: each row of the library. Graph texts: the models that load, as text. Pictures: a tiny one in each format. Wisdom: a line of
-   each kind, without the head, which the fuzzer puts before it. */
+   Models: one of a single node for each op row, at three ranks, and some written by hand (bodies, functions,
+   sparse tensors, lists). Op texts: each row of the library. Graph texts: the models that load, as text.
+   Pictures: a tiny one in each format. Wisdom: a line of each kind, without the head, which the fuzzer puts
+   before it. */
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <sys/stat.h>
@@ -28,7 +30,8 @@ static void save_model(const char *name, msg m) { /* takes m */
     const hone_library *library;
     hone_text t = {0};
     save("model", name, m.at, m.n);
-    if (hone_library_builtin(&library) == HONE_OK && hone_onnx_load_memory(m.at, m.n, NULL, library, &g) == HONE_OK) {
+    if (hone_library_builtin(&library) == HONE_OK &&
+        hone_onnx_load_memory(m.at, m.n, NULL, library, &g) == HONE_OK) {
         if (hone_graph_print(g, &t) == HONE_OK) save("graph", name, t.text, t.n);
         hone_graph_destroy(g);
     }
@@ -36,13 +39,15 @@ static void save_model(const char *name, msg m) { /* takes m */
     free(m.at);
 }
 
-/* ---- one node of each row ---------------------------------------------------------------------------------------------------------- */
+/* ---- one node of each row ------------------------------------------------------------------------------ */
 static int dtype_of(const hone_program *p, const hone_operand *o) {
     if (o->of == HONE_OF_DTYPE) return o->dtype;
     for (int k = 0; o->of == HONE_OF_VAR && k < p->n_type; k++)
         if (!strcmp(p->type[k].name, o->type))
             for (int t = 1; t < HONE_DTYPE_COUNT; t++)
-                if (p->type[k].allowed >> t & 1 && (t == HONE_DTYPE_F32 || !(p->type[k].allowed >> HONE_DTYPE_F32 & 1))) return t;
+                if (p->type[k].allowed >> t & 1 &&
+                    (t == HONE_DTYPE_F32 || !(p->type[k].allowed >> HONE_DTYPE_F32 & 1)))
+                    return t;
     return HONE_DTYPE_F32;
 }
 static msg attribute_of(const hone_attr_spec *a) {
@@ -79,7 +84,7 @@ static msg single(const hone_program *p, int rank) {
     return m;
 }
 
-/* ---- by hand ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- by hand ------------------------------------------------------------------------------------------- */
 static msg body_of(const char *op, const char *in, const char *out, const char *outputs) {
     msg g = {0};
     char copy[64];
@@ -110,7 +115,8 @@ static msg choose(void) {
 }
 static msg loop(void) {
     msg g = start("2 3"), b = body_of("Add", "v x", "w", "c w w");
-    sub(&b, 11, value_info("i", 7, "")), sub(&b, 11, value_info("c", 9, "")), sub(&b, 11, value_info("v", 1, NULL));
+    sub(&b, 11, value_info("i", 7, "")), sub(&b, 11, value_info("c", 9, "")),
+        sub(&b, 11, value_info("v", 1, NULL));
     sub(&g, 5, ints("n", "", (int64_t[]){3}, 1));
     add_node(&g, with(node("Loop", "n - x", "y s"), attr_sub("body", 5, 6, b)));
     return finish(g, "y s", 21);
@@ -119,7 +125,8 @@ static msg scan(void) {
     msg g = start("4 3"), b = body_of("Add", "state part", "sum", "sum sum");
     sub(&b, 11, value_info("state", 1, "3")), sub(&b, 11, value_info("part", 1, "3"));
     sub(&g, 5, floats("zero", "3", (float[]){0, 0, 0}, 3));
-    add_node(&g, with(with(node("Scan", "zero x", "y s"), attr_int("num_scan_inputs", 1)), attr_sub("body", 5, 6, b)));
+    add_node(&g, with(with(node("Scan", "zero x", "y s"), attr_int("num_scan_inputs", 1)),
+                      attr_sub("body", 5, 6, b)));
     return finish(g, "y s", 21);
 }
 static msg function(void) {
@@ -143,7 +150,8 @@ static msg lists(void) {
 }
 static msg sparse(void) {
     msg g = start("3"), s = {0};
-    sub(&s, 1, floats("w", "2", (float[]){5, 6}, 2)), sub(&s, 2, ints("", "2", (int64_t[]){0, 2}, 2)), number(&s, 3, 3);
+    sub(&s, 1, floats("w", "2", (float[]){5, 6}, 2)), sub(&s, 2, ints("", "2", (int64_t[]){0, 2}, 2)),
+        number(&s, 3, 3);
     sub(&g, 15, s);
     add_node(&g, node("Add", "x w", "y"));
     return finish(g, "y", 21);
@@ -164,9 +172,11 @@ static msg network(void) { /* a convolution with what usually surrounds it */
     msg g = start("1 2 6 6");
     float w[3 * 2 * 3 * 3];
     for (int k = 0; k < 54; k++) w[k] = (float)(k % 7 - 3) / 4;
-    sub(&g, 5, floats("w", "3 2 3 3", w, 54)), sub(&g, 5, floats("b", "3", w, 3)), sub(&g, 5, floats("m", "27 5", w, 0));
+    sub(&g, 5, floats("w", "3 2 3 3", w, 54)), sub(&g, 5, floats("b", "3", w, 3)),
+        sub(&g, 5, floats("m", "27 5", w, 0));
     sub(&g, 5, floats("v", "3 5", w, 15));
-    add_node(&g, with(with(node("Conv", "x w b", "c"), attr_ints("pads", "1 1 1 1")), attr_ints("strides", "2 2")));
+    add_node(&g, with(with(node("Conv", "x w b", "c"), attr_ints("pads", "1 1 1 1")),
+                      attr_ints("strides", "2 2")));
     add_node(&g, node("BatchNormalization", "c b b b b", "n"));
     add_node(&g, node("Relu", "n", "r"));
     add_node(&g, with(node("MaxPool", "r", "p"), attr_ints("kernel_shape", "2 2")));
@@ -182,38 +192,45 @@ static const struct {
 } hand[] = {{"if", choose},   {"loop", loop},     {"scan", scan},     {"function", function},
             {"lists", lists}, {"sparse", sparse}, {"shapes", shapes}, {"network", network}};
 
-/* ---- pictures ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- pictures ------------------------------------------------------------------------------------------ */
 static void save_image(const char *name, msg m) { /* takes m */
     save("image", name, m.at, m.n);
     free(m.at);
 }
 static void pictures(void) {
     static const int bmp[] = {1, 4, 8, 16, 24, 32};
-    static const char *const pnm[] = {
-        "P1\n3 2\n1 0 1 0 1 0\n", "P2 3 2 255 1 2 3 4 5 6\n", "P3 1 1 9 1 2 3\n", "P4 9 2\n", "P5 4 2 255\n", "P6 2 2 255\n",
-        "P6 2 2 65535\n"};
+    static const char *const pnm[] = {"P1\n3 2\n1 0 1 0 1 0\n", "P2 3 2 255 1 2 3 4 5 6\n",
+                                      "P3 1 1 9 1 2 3\n",       "P4 9 2\n",
+                                      "P5 4 2 255\n",           "P6 2 2 255\n",
+                                      "P6 2 2 65535\n"};
     for (size_t k = 0; k < sizeof bmp / sizeof *bmp; k++) save_image("bmp", seed_bmp(bmp[k]));
     for (size_t k = 0; k < sizeof pnm / sizeof *pnm; k++) save_image("pnm", seed_pnm(pnm[k], 24));
     for (int k = 0; k < IMAGE_FILES; k++) save_image("file", seed_file(k));
 }
 
-/* ---- wisdom ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- wisdom -------------------------------------------------------------------------------------------- */
 static void wisdom(void) {
-    static const char sum[] = "sum k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 each 0 direct 1 window 0 : vectors 1 rows "
-                              "49 columns 64 depth 960 tile 0 threads 2 : 9\nend 1\n";
-    static const char *const lines[] = {sum, "bytes k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 : rows 14 columns 64 : 9\nend 1\n",
-                                        "plane k planes 3 height 9 width 9 down 3 across 3 bytes 0 : rows 2 : 9\nend 1\n",
-                                        "attention k batch 12 m 128 n 128 depth 64 width 64 : rows 32 threads 1 : 9\nend 1\n"};
-    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) save("wisdom", "line", lines[k], strlen(lines[k]));
+    static const char sum[] =
+        "sum k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 each 0 direct 1 window 0 : vectors 1 rows "
+        "49 columns 64 depth 960 tile 0 threads 2 : 9\nend 1\n";
+    static const char *const lines[] = {
+        sum, "bytes k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 : rows 14 columns 64 : 9\nend 1\n",
+        "plane k planes 3 height 9 width 9 down 3 across 3 bytes 0 : rows 2 : 9\nend 1\n",
+        "attention k batch 12 m 128 n 128 depth 64 width 64 : rows 32 threads 1 : 9\nend 1\n"};
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
+        save("wisdom", "line", lines[k], strlen(lines[k]));
 }
 
-/* ---- models of other tools --------------------------------------------------------------------------------------------------------- */
-enum { SMALL = 48 << 10, MOST = 2000 }; /* bytes of a file, files: what is longer is changed too rarely where it matters */
+/* ---- models of other tools ----------------------------------------------------------------------------- */
+/* bytes of a file, files: what is longer is changed too rarely where it matters */
+enum { SMALL = 48 << 10, MOST = 2000 };
 static int found;
 static int one_file(const char *path, const struct stat *st, int type, struct FTW *where) {
     const char *name = path + where->base, *dot = strrchr(name, '.');
     hone_file f;
-    if (type != FTW_F || !dot || strcmp(dot, ".onnx") != 0 || st->st_size > SMALL || found == MOST || hone_file_open(path, &f)) return 0;
+    if (type != FTW_F || !dot || strcmp(dot, ".onnx") != 0 || st->st_size > SMALL || found == MOST ||
+        hone_file_open(path, &f))
+        return 0;
     msg m = {0};
     put(&m, f.data, f.bytes);
     hone_file_close(&f);
@@ -222,7 +239,7 @@ static int one_file(const char *path, const struct stat *st, int type, struct FT
     return 0;
 }
 
-/* ---- the gRPC front: the first byte says what as, see fuzz_grpc.c ------------------------------------------------------------------ */
+/* ---- the gRPC front: the first byte says what as, see fuzz_grpc.c -------------------------------------- */
 static msg infer_request(const char *model, const char *type, bool raw) {
     msg r = {0}, in = {0};
     text(&r, 1, model), text(&r, 2, "1"), text(&r, 3, "an id");
@@ -246,13 +263,16 @@ static msg infer_request(const char *model, const char *type, bool raw) {
     return r;
 }
 static void frame(msg *m, int type, int flags, const void *at, size_t n) {
-    const uint8_t head[9] = {(uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, (uint8_t)type, (uint8_t)flags, 0, 0, 0, 1};
+    const uint8_t head[9] = {
+        (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, (uint8_t)type, (uint8_t)flags, 0, 0, 0, 1};
     put(m, head, sizeof head), put(m, at, n);
 }
 static void one_call(const char *method, msg request) { /* takes it */
     msg head = {0}, data = {0}, all = {0};
-    const char *const more[] = {":path", method, "content-type", "application/grpc", "te", "trailers", "grpc-timeout", "1S"};
-    const uint8_t prefix[5] = {0, 0, (uint8_t)(request.n >> 16), (uint8_t)(request.n >> 8), (uint8_t)request.n};
+    const char *const more[] = {":path", method,     "content-type", "application/grpc",
+                                "te",    "trailers", "grpc-timeout", "1S"};
+    const uint8_t prefix[5] = {0, 0, (uint8_t)(request.n >> 16), (uint8_t)(request.n >> 8),
+                               (uint8_t)request.n};
     put(&head, "\x83\x86", 2); /* POST, http: of HPACK's own table; the rest in words */
     for (size_t k = 0; k < sizeof more / sizeof *more; k++) {
         const uint8_t n = (uint8_t)strlen(more[k]);
@@ -267,15 +287,18 @@ static void one_call(const char *method, msg request) { /* takes it */
 }
 static void grpc(void) {
     static const char *const of[][2] = {{"f", "FP32"}, {"b", "INT8"}, {"t", "BYTES"}};
-    static const char *const methods[] = {"ServerLive",      "ServerMetadata",  "ModelMetadata",       "ModelConfig",
-                                          "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad", "ModelReady"};
+    static const char *const methods[] = {"ServerLive",          "ServerMetadata",  "ModelMetadata",
+                                          "ModelConfig",         "ModelStatistics", "RepositoryIndex",
+                                          "RepositoryModelLoad", "ModelReady"};
     char path[100];
     for (int k = 0; k < 6; k++) {
         msg r = infer_request(of[k / 2][0], of[k / 2][1], k % 2), all = {0};
         put(&all, "", 1), put(&all, r.at, r.n);
         save("grpc", "request", all.at, all.n);
         free(all.at);
-        one_call(k % 3 ? "/inference.GRPCInferenceService/ModelInfer" : "/inference.GRPCInferenceService/ModelStreamInfer", r);
+        one_call(k % 3 ? "/inference.GRPCInferenceService/ModelInfer"
+                       : "/inference.GRPCInferenceService/ModelStreamInfer",
+                 r);
     }
     for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
         msg r = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   seeds_image: a tiny picture in each format: BMP and PNM written byte by byte, the others as Pillow wrote them. */
+   seeds_image: a tiny picture in each format: BMP and PNM written byte by byte, the others as Pillow wrote
+   them. */
 #ifndef HONE_FUZZ_SEEDS_IMAGE_H
 #define HONE_FUZZ_SEEDS_IMAGE_H
 #include <stdio.h>
@@ -14,7 +15,8 @@ static inline void put_le(msg *m, uint32_t v, int n) {
 static inline msg seed_bmp(int bits) {
     msg m = {0};
     int colours = bits <= 8 ? 1 << bits : 0, row = (5 * bits + 31) / 32 * 4, from = 54 + colours * 4;
-    put(&m, "BM", 2), put_le(&m, (uint32_t)(from + row * 3), 4), put_le(&m, 0, 4), put_le(&m, (uint32_t)from, 4);
+    put(&m, "BM", 2), put_le(&m, (uint32_t)(from + row * 3), 4), put_le(&m, 0, 4),
+        put_le(&m, (uint32_t)from, 4);
     put_le(&m, 40, 4), put_le(&m, 5, 4), put_le(&m, 3, 4), put_le(&m, 1, 2), put_le(&m, (uint32_t)bits, 2);
     for (int k = 0; k < 6; k++) put_le(&m, 0, 4);
     for (int k = 0; k < colours; k++) put_le(&m, (uint32_t)k * 0x010203, 4);

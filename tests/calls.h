@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   calls: calls of ops for tests that compare executors: a table of examples, calls made up at random for every row, and ONNX's conformance cases
-   node by node. Each is interpreted, made again and handed to `add`, which the test defines before it includes this. HONE_TEST_SEED repeats a run. */
+   calls: calls of ops for tests that compare executors: a table of examples, calls made up at random for
+   every row, and ONNX's conformance cases node by node. Each is interpreted, made again and handed to `add`,
+   which the test defines before it includes this. HONE_TEST_SEED repeats a run. */
 #ifndef HONE_TESTS_CALLS_H
 #define HONE_TESTS_CALLS_H
 #include <dirent.h>
@@ -9,7 +10,8 @@
 #include "walk.h"
 
 enum { WORK = 2000000 /* operations that a call may take */ };
-static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out, bool failed, const char *what);
+static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out,
+                bool failed, const char *what);
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 static uint64_t random_bits(void) {
@@ -23,11 +25,12 @@ static void calls_seed(void) {
     if (s) seed = strtoull(s, NULL, 0);
 }
 
-/* ---- calls from text and at random -------------------------------------------------------------------------------------------------- */
+/* ---- calls from text and at random --------------------------------------------------------------------- */
 static bool tame; /* no special values: what a recurrence, or a long chain, computes stays a number */
 static double random_number(void) {
     if (tame) return (double)(below(2001) - 1000) / 1000;
-    static const double special[] = {0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 1e30, -1e30, 1e-40, 255, 256, 65504, 7e4, 448, 3e9, 1e19};
+    static const double special[] = {0.0,   -0.0,  1,   -1,  0.5,   1.5, 2.5, -2.5, 1e30,
+                                     -1e30, 1e-40, 255, 256, 65504, 7e4, 448, 3e9,  1e19};
     int64_t k = below(40);
     if (k == 0) return (double)NAN;
     if (k == 1) return (double)INFINITY;
@@ -44,13 +47,14 @@ static hone_value *random_value(hone_dtype t, const int64_t *dim, int rank) {
         hone_scalar s = {.u64 = 0};
         if (real) s.f64 = random_number();
         else s.i64 = wild ? (int64_t)random_bits() : below(6) - 1; /* small ones are often good indices */
-        hone_dtype_store(t, (char *)v->data + (size_t)k * hone_dtypes[t].bytes, real ? HONE_F64 : HONE_I64, s, false);
+        hone_dtype_store(t, (char *)v->data + (size_t)k * hone_dtypes[t].bytes, real ? HONE_F64 : HONE_I64, s,
+                         false);
     }
     return v;
 }
 /* Interprets a call and adds it. False when the call is none: types, ranks or attributes do not fit. */
-static bool try_call(const hone_program *p, const hone_attr *attr, int n_attr, hone_value *const *in, int n_in, const bool *want,
-                     const char *what) {
+static bool try_call(const hone_program *p, const hone_attr *attr, int n_attr, hone_value *const *in,
+                     int n_in, const bool *want, const char *what) {
     walk_call c, again;
     double flops, bytes;
     if (walk_call_make(&c, p, attr, n_attr, in, n_in, want, p->n_out)) {
@@ -73,10 +77,11 @@ static bool try_call(const hone_program *p, const hone_attr *attr, int n_attr, h
 typedef struct {
     const char *op, *in, *attr;
 } example;
-/* Inputs: dtype[dims] with random numbers, dtype{numbers}, or - where absent. Attributes: name=1, name=1,2, name=0.5, name='text',
-   name=:dtype. */
+/* Inputs: dtype[dims] with random numbers, dtype{numbers}, or - where absent. Attributes: name=1, name=1,2,
+   name=0.5, name='text', name=:dtype. */
 static const example examples[] = {
-    {"LSTM", "f32[3,1,9] f32[2,200,9] f32[2,200,50] f32[2,400] - f32[2,1,50] f32[2,1,50]", "hidden_size=50 direction='bidirectional'"},
+    {"LSTM", "f32[3,1,9] f32[2,200,9] f32[2,200,50] f32[2,400] - f32[2,1,50] f32[2,1,50]",
+     "hidden_size=50 direction='bidirectional'"},
     {"Transpose", "f16[67,70]", ""},
     {"Transpose", "f32[3,41,65]", "perm=2,0,1"},
     {"Transpose", "u8[66,5,33]", "perm=2,1,0"},
@@ -89,9 +94,11 @@ static const example examples[] = {
     {"Conv", "f32[1,3,11] f32[5,3,4] -", "auto_pad='SAME_UPPER' strides=3"},
     {"Conv", "f16[1,2,5,5] f16[3,2,3,3] -", "pads=1,1,1,1"},
     {"Conv", "f32[1,2,5,4,6] f32[3,2,2,2,3] f32[3]", ""},
-    {"ConvTranspose", "f32[1,4,5,3] f32[4,2,3,2] f32[4]", "group=2 strides=2,3 pads=1,0,0,1 output_padding=1,0"},
+    {"ConvTranspose", "f32[1,4,5,3] f32[4,2,3,2] f32[4]",
+     "group=2 strides=2,3 pads=1,0,0,1 output_padding=1,0"},
     {"ConvTranspose", "f32[1,3,4] f32[3,2,3] -", "strides=2 auto_pad='SAME_LOWER'"},
-    {"ConvTranspose", "f32[1,4,5,3] f32[4,2,4,3] f32[4]", "group=2 strides=2,3 kernel_shape=4,3 pads=1,0,0,1 output_padding=1,0"},
+    {"ConvTranspose", "f32[1,4,5,3] f32[4,2,4,3] f32[4]",
+     "group=2 strides=2,3 kernel_shape=4,3 pads=1,0,0,1 output_padding=1,0"},
     {"ConvInteger", "u8[1,2,5,5] i8[3,2,2,2] u8[] i8[]", ""},
     {"DeformConv", "f32[1,2,4,4] f32[3,2,2,2] f32[1,8,3,3]", "kernel_shape=2,2"},
     {"MaxPool", "f32[1,2,9,8]", "kernel_shape=3,2 strides=2,2 pads=1,0,1,1"},
@@ -241,7 +248,8 @@ static int parse_inputs(const char *s, hone_value **in) {
         s += *s != 0;
         in[n] = random_value(t, &count, 1);
         for (int64_t k = 0; k < count; k++)
-            hone_dtype_store(t, (char *)in[n]->data + (size_t)k * hone_dtypes[t].bytes, HONE_F64, (hone_scalar){.f64 = v[k]}, false);
+            hone_dtype_store(t, (char *)in[n]->data + (size_t)k * hone_dtypes[t].bytes, HONE_F64,
+                             (hone_scalar){.f64 = v[k]}, false);
     }
     return n;
 }
@@ -287,7 +295,8 @@ static int calls_examples(int step) { /* every `step`th of them; how many were c
     if (hone_library_builtin(&library)) return 0;
     for (size_t e = 0; e < sizeof examples / sizeof *examples; e += (size_t)step) {
         const hone_program *p = hone_library_find(library, "", examples[e].op);
-        if (!p || !has_stage(p->lines)) continue; /* rows come and go; which ops there are is not this test's concern */
+        /* rows come and go; which ops there are is not this test's concern */
+        if (!p || !has_stage(p->lines)) continue;
         hone_arena *a = hone_arena_create();
         hone_value *in[WALK_MAX] = {NULL};
         hone_attr attr[16];
@@ -309,8 +318,9 @@ static int calls_examples(int step) { /* every `step`th of them; how many were c
     return met;
 }
 
-/* ---- every row, with made-up calls -------------------------------------------------------------------------------------------------- */
-static int64_t size_named(const char *name, int member) { /* odd sizes; one a name and try, so that operands agree */
+/* ---- every row, with made-up calls --------------------------------------------------------------------- */
+/* odd sizes; one a name and try, so that operands agree */
+static int64_t size_named(const char *name, int member) {
     static const int64_t sizes[] = {3, 5, 2, 7, 1, 4};
     uint64_t h = seed;
     for (const char *c = name; *c; c++) h = (h ^ (uint64_t)*c) * 0x100000001b3u;
@@ -321,10 +331,12 @@ static int64_t size_of(const hone_tree *t, int member) {
     if (t->kind == HONE_T_NAME) return size_named(t->name, member);
     int64_t v = t->n_arg ? size_of(t->arg[0], member) : 1;
     for (int k = 1; k < t->n_arg; k++)
-        v = t->kind == HONE_T_BINARY && *t->name == '+' ? v + size_of(t->arg[k], member) : v * size_of(t->arg[k], member);
+        v = t->kind == HONE_T_BINARY && *t->name == '+' ? v + size_of(t->arg[k], member)
+                                                        : v * size_of(t->arg[k], member);
     return v;
 }
-static hone_value *made_up(const hone_program *p, const hone_operand *o, const hone_dtype *type_of, uint64_t round) {
+static hone_value *made_up(const hone_program *p, const hone_operand *o, const hone_dtype *type_of,
+                           uint64_t round) {
     int64_t dim[HONE_MAX_RANK];
     int rank = 0;
     hone_dtype t = o->of == HONE_OF_DTYPE ? o->dtype : HONE_DTYPE_F32;
@@ -356,8 +368,10 @@ static int made_up_attrs(const hone_program *p, hone_arena *a, hone_attr *out) {
         if (!s->required && below(3)) continue;
         i[0] = below(4) - 1, f[0] = random_number();
         if (s->kind == HONE_ATTR_TYPE) i[0] = 1 + below(HONE_DTYPE_COUNT - 1);
-        if (s->kind == HONE_ATTR_INT || s->kind == HONE_ATTR_TYPE) out[n++] = (hone_attr){.name = s->name, .kind = s->kind, .n = 1, .i = i};
-        if (s->kind == HONE_ATTR_FLOAT) out[n++] = (hone_attr){.name = s->name, .kind = s->kind, .n = 1, .f = f};
+        if (s->kind == HONE_ATTR_INT || s->kind == HONE_ATTR_TYPE)
+            out[n++] = (hone_attr){.name = s->name, .kind = s->kind, .n = 1, .i = i};
+        if (s->kind == HONE_ATTR_FLOAT)
+            out[n++] = (hone_attr){.name = s->name, .kind = s->kind, .n = 1, .f = f};
         if (s->kind == HONE_ATTR_INTS) {
             int count = 1 + (int)below(3);
             for (int q = 0; q < count; q++) i[q] = 1 + below(2);
@@ -402,7 +416,7 @@ static int calls_rows(int each) { /* how many rows had a call */
     return met;
 }
 
-/* ---- the conformance cases ---------------------------------------------------------------------------------------------------------- */
+/* ---- the conformance cases ----------------------------------------------------------------------------- */
 static hone_status keep_call(void *user, const hone_node *n, walk_call *w, hone_value *const *in) {
     walk_call again;
     bool want[WALK_MAX];
@@ -416,7 +430,8 @@ static hone_status keep_call(void *user, const hone_node *n, walk_call *w, hone_
     add(&again, in, n->n_in, w->out, n->n_out, false, what);
     return HONE_OK;
 }
-/* Every `step`th of the conformance cases, node by node; false: they are not on this machine. HONE_TEST_PART=3/8: the fourth eighth of all. */
+/* Every `step`th of the conformance cases, node by node; false: they are not on this machine.
+   HONE_TEST_PART=3/8: the fourth eighth of all. */
 static bool calls_cases(int step, int *cases, int *whole) {
     const char *shared = getenv("HONE_SHARED_DIR");
     const hone_library *library;
@@ -433,7 +448,8 @@ static bool calls_cases(int step, int *cases, int *whole) {
     for (struct dirent *e; (e = readdir(d));) {
         if (*e->d_name == '.' || met++ % step != from) continue;
         ++*cases;
-        *whole += !walk_case(folder, e->d_name, library, keep_call); /* what cannot be loaded or run yet is another test's concern */
+        /* what cannot be loaded or run yet is another test's concern */
+        *whole += !walk_case(folder, e->d_name, library, keep_call);
     }
     closedir(d);
     return true;

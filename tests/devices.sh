@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Models on other devices:  devices.sh HONE PLUGIN SHARED [--all]
+# Models on other devices:  devices.sh HONE PLUGIN SHARED [--all|--small]
 # ONNX's own cases and small models on the plain device (plugin_plain.c), and split at random between it, its twin and the CPU: nodes go by the last letter of their names. --all:
-# more splits, and every model that the definition runs in a minute. Exits 77 where there are no cases.
+# more splits, and every model that the definition runs in a minute. --small, for sanitizers: the split alone, in which every device has a part. Exits 77 where there are no cases.
 set -u
 hone=$1 plugin=$2 shared=$3 all=${4:-}
 NODE_MIN=1413 # as in conformance.sh
@@ -37,11 +37,13 @@ models() { # names
         echo "$name (${where[*]:2})"
     done
 }
-where=(--plugin "$plugin" --device plain)
-cases node $NODE_MIN
-cases simple
-models $SMALL
+if [ "$all" != --small ]; then
+    where=(--plugin "$plugin" --device plain)
+    cases node $NODE_MIN
+    models $SMALL
+fi
 split 1
+cases simple
 cases node $NODE_MIN
 models $SMALL
 if [ "$all" = --all ]; then

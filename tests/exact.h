@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   exact: what tests of kernels share: numbers from a seed, blocks of exactly so many floats, and the bound of a sum in f32.
+   exact: what tests of kernels share: numbers from a seed, blocks of exactly so many floats, and the bound of
+   a sum in f32.
 
-   Bound: a sum of n products in float, in any order, fused or not, errs by at most about (n + 1) * eps * sum of |terms|. Outputs stand
-   between guard values, and inputs in blocks of their exact size, so that a sanitizer sees a read past the end. */
+   Bound: a sum of n products in float, in any order, fused or not, errs by at most about (n + 1) * eps * sum
+   of |terms|. Outputs stand between guard values, and inputs in blocks of their exact size, so that a
+   sanitizer sees a read past the end. */
 #ifndef HONE_TESTS_EXACT_H
 #define HONE_TESTS_EXACT_H
 #include <float.h>
@@ -31,10 +33,12 @@ static float *exact_floats(size_t n) {
     return p;
 }
 
-/* got against the exact sum of n terms with the given sum of magnitudes; NaN and infinity must agree in kind */
+/* got against the exact sum of n terms with the given sum of magnitudes; NaN and infinity must agree in
+   kind */
 static void check(const char *name, float got, double sum, double magnitude, int64_t n) {
     if (isnan(sum) || isinf(sum)) {
-        if (isnan(sum) ? !isnan(got) : got != (float)sum) fail_msg("%s: %g where the plain loop has %g", name, (double)got, sum);
+        if (isnan(sum) ? !isnan(got) : got != (float)sum)
+            fail_msg("%s: %g where the plain loop has %g", name, (double)got, sum);
     } else if (!(fabs((double)got - sum) <= (double)(n + 1) * FLT_EPSILON * magnitude + FLT_MIN)) {
         fail_msg("%s: %.9g where the plain loop has %.9g", name, (double)got, sum);
     }

@@ -40,20 +40,20 @@ def work(name, folder):
     if name == "tvm":
         return say("cannot there is no such op")
     print("runtimes print things", file=sys.stderr)
-    say("here")
+    say('{"worker": 1}')
     if sys.stdin.readline() != "load\n":
         return
-    say("ready load_ns=1500000 before=1000000")
+    if name == "mnn":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    say('{"load_ms": 1.5, "first_ms": 1, "before_bytes": 1000000}')
     for line in sys.stdin:
-        word, *rest = line.split()
-        if word == "run" and name == "mnn":
-            os.kill(os.getpid(), signal.SIGSEGV)
-        elif word == "run":
-            say("times " + " ".join(["1000000"] * int(rest[0])))
-        elif word == "out":
-            say(f"wrote {answer(name, folder)}")
-        elif word == "peak":
-            say("peak 5000000")
+        word, rest = line.split(maxsplit=1) if " " in line else (line.strip(), "")
+        if word == "run":
+            say('{"ms": [' + ", ".join(["1"] * int(rest.split()[0])) + "]}")
+        elif word == "outputs":
+            say('{"outputs": %d}' % answer(name, rest.strip()))
+        elif word == "memory":
+            say('{"peak_bytes": 5000000}')
 
 
 what, *rest = sys.argv[2:]

@@ -4,7 +4,7 @@
 
 Loads the page in headless Chromium, over the debugging pipe, so that nothing but Python and the browser is needed. Checks that no error and no
 request leaves the page, that every node is drawn and no two overlap, that search finds a node, that a click shows its details, that the other
-graphs can be drawn, and light and dark. Exits 77 where there is no Chromium. --shots saves pictures to look at."""
+graphs can be drawn, light and dark, and narrow screens. Exits 77 where there is no Chromium. --shots saves pictures to look at."""
 import base64, json, os, shutil, subprocess, sys, tempfile, time
 
 BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
@@ -58,6 +58,9 @@ class Browser:
         for domain in ["Page", "Runtime", "Log", "Network"]:
             self.call(domain + ".enable")
         self.call("Page.navigate", url=url)
+        self.ready()
+
+    def ready(self):
         end = time.time() + SECONDS
         while self.js("document.readyState === 'complete' && typeof shown === 'object' && shown !== null") is not True:
             if time.time() > end:
@@ -161,6 +164,32 @@ def look(browser, url, shots, name):
     return nodes
 
 
+def narrow(browser, url, shots):
+    """On a telephone: nothing sticks out, the legend is a word until it is wanted, and search works."""
+    for wide, high in [(360, 640), (640, 360), (900, 700)]:
+        browser.open(url)
+        browser.call("Emulation.setDeviceMetricsOverride", width=wide, height=high, deviceScaleFactor=1, mobile=True)
+        browser.call("Page.reload")
+        browser.ready()
+        place = lambda e: json.loads(browser.js(f"JSON.stringify(document.querySelector('{e}').getBoundingClientRect())"))
+        want(f"{wide}x{high}: width of the page", browser.js("document.documentElement.scrollWidth"), browser.js("document.documentElement.scrollWidth") == wide)
+        stage, legend = place("#stage"), place("#legend")
+        want(f"{wide}x{high}: legend", legend, legend["height"] < 40 and legend["width"] < 120 and legend["bottom"] <= stage["bottom"])
+        r = place("#legend summary")
+        browser.click(r["x"] + 20, r["y"] + r["height"] / 2)
+        legend = place("#legend")
+        want(f"{wide}x{high}: legend, opened", legend, legend["height"] > 40 and legend["right"] <= wide and legend["top"] >= stage["top"])
+        browser.click(r["x"] + 20, place("#legend summary")["y"] + r["height"] / 2)
+        browser.js("document.getElementById('search').focus()")
+        browser.call("Input.insertText", text=browser.js("fusedName(shown.nodes[0])"))
+        found = place("#found")
+        want(f"{wide}x{high}: what search found", found, found["width"] > 100 and found["left"] >= 0 and found["right"] <= wide and found["top"] >= place("#search")["bottom"])
+        if shots:
+            browser.shot(f"{shots}/narrow-{wide}.png")
+    browser.call("Emulation.clearDeviceMetricsOverride")
+    quiet(browser)
+
+
 def hostile(browser, hone, model, folder):
     """A node's name that would end the script and begin a tag, of the same length as the one in the digits model."""
     with open(model, "rb") as f:
@@ -226,6 +255,7 @@ def main():
         browser = Browser(path, os.path.join(folder, "profile"))
         try:
             nodes = look(browser, "file://" + page, shots, os.path.basename(os.path.dirname(os.path.abspath(model))))
+            narrow(browser, "file://" + page, shots)
             hostile(browser, hone, model, folder)
             compared(browser, hone, model, folder, shots)
         finally:

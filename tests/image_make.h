@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   image_make: small encoders for the tests of src/image: PNG, BMP, PNM and TIFF files of a picture that a formula draws. Each returns the
-   bytes; what they mean is known without a decoder. JPEG is in jpeg_make.h. */
+   image_make: small encoders for the tests of src/image: PNG, BMP, PNM and TIFF files of a picture that a
+   formula draws. Each returns the bytes; what they mean is known without a decoder. JPEG is in
+   jpeg_make.h. */
 #ifndef HONE_TESTS_IMAGE_MAKE_H
 #define HONE_TESTS_IMAGE_MAKE_H
 #include <stdbool.h>
@@ -17,13 +18,18 @@ static inline void put8(bytes *b, unsigned v) {
     if (b->n == b->room) b->at = realloc(b->at, b->room = b->room * 2 + 256);
     b->at[b->n++] = (uint8_t)v;
 }
-static inline void put16(bytes *b, unsigned v, bool big) { put8(b, big ? v >> 8 : v), put8(b, big ? v : v >> 8); }
-static inline void put32(bytes *b, unsigned v, bool big) { put16(b, big ? v >> 16 : v, big), put16(b, big ? v : v >> 16, big); }
+static inline void put16(bytes *b, unsigned v, bool big) {
+    put8(b, big ? v >> 8 : v), put8(b, big ? v : v >> 8);
+}
+static inline void put32(bytes *b, unsigned v, bool big) {
+    put16(b, big ? v >> 16 : v, big), put16(b, big ? v : v >> 16, big);
+}
 static inline void put_all(bytes *b, const void *p, size_t n) {
     for (size_t k = 0; k < n; k++) put8(b, ((const uint8_t *)p)[k]);
 }
 
-/* The picture: sample c of the pixel at (x, y), of so many bits. Areas of one colour, so that there is something to pack. */
+/* The picture: sample c of the pixel at (x, y), of so many bits. Areas of one colour, so that there is
+   something to pack. */
 static inline unsigned drawn(int x, int y, int c, int bits) {
     unsigned v = (unsigned)((x / 3 * 37 + y / 2 * 91 + c * 53) ^ (x * y / 7));
     return v * 2654435761u >> 7 & ((1u << bits) - 1);
@@ -66,8 +72,10 @@ static inline void put_dynamic(bit_writer *w, int symbol) {
 }
 static inline void dynamic_head(bit_writer *w) {
     static const uint8_t order[18] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1};
-    put_bits(w, 1, 5), put_bits(w, 0, 5), put_bits(w, 14, 4); /* 258 literals, 1 distance, 18 lengths of lengths */
-    for (int k = 0; k < 18; k++) put_bits(w, order[k] == 8 ? 1 : order[k] == 9 ? 2 : order[k] == 1 || order[k] == 16 ? 3 : 0, 3);
+    /* 258 literals, 1 distance, 18 lengths of lengths */
+    put_bits(w, 1, 5), put_bits(w, 0, 5), put_bits(w, 14, 4);
+    for (int k = 0; k < 18; k++)
+        put_bits(w, order[k] == 8 ? 1 : order[k] == 9 ? 2 : order[k] == 1 || order[k] == 16 ? 3 : 0, 3);
     put_code(w, 0, 1);                    /* 8 */
     for (int k = 1; k + 6 <= 254; k += 6) /* and six times the same: 1 + 42 * 6 = 253 */
         put_code(w, 7, 3), put_bits(w, 3, 2);
@@ -95,9 +103,11 @@ static inline void zlib(bytes *to, const uint8_t *p, size_t n, int kind) {
             void (*put)(bit_writer *, int) = kind == FIXED ? put_fixed : put_dynamic;
             size_t run = 0;
             while (i && i + run < k + step && run < 200 && p[i + run] == p[i - 1]) run++;
-            if (run >= 3 && kind == DYNAMIC) put(&w, 257), put_code(&w, 0, 1), i += 2; /* three more of the last byte */
+            /* three more of the last byte */
+            if (run >= 3 && kind == DYNAMIC) put(&w, 257), put_code(&w, 0, 1), i += 2;
             else if (run >= 35 && kind == FIXED)
-                put(&w, 273), put_bits(&w, (unsigned)(run > 42 ? 7 : run - 35), 3), put_code(&w, 0, 5), i += (run > 42 ? 42 : run) - 1;
+                put(&w, 273), put_bits(&w, (unsigned)(run > 42 ? 7 : run - 35), 3), put_code(&w, 0, 5),
+                    i += (run > 42 ? 42 : run) - 1;
             else put(&w, p[i]);
         }
         put_code(&w, kind == FIXED ? 0 : 510, kind == FIXED ? 7 : 9); /* 256: the end */
@@ -127,7 +137,8 @@ static inline void png_chunk(bytes *b, const char *type, const bytes *body) {
 /* After a change inside: the checksums made right again, so that what is behind them is reached. */
 static inline void png_mend(uint8_t *p, size_t n) {
     for (size_t at = 8; n - at >= 12 && at < n;) {
-        uint32_t size = (uint32_t)p[at] << 24 | (uint32_t)p[at + 1] << 16 | (uint32_t)p[at + 2] << 8 | p[at + 3];
+        uint32_t size =
+            (uint32_t)p[at] << 24 | (uint32_t)p[at + 1] << 16 | (uint32_t)p[at + 2] << 8 | p[at + 3];
         if (size > n - at - 12) return;
         uint32_t c = crc32_of(p + at + 4, size + 4);
         for (int k = 0; k < 4; k++) p[at + 8 + size + (size_t)k] = (uint8_t)(c >> (24 - 8 * k));
@@ -151,9 +162,17 @@ static inline void png_pass(bytes *raw, int w, int h, int colour, int depth, int
         }
         put8(raw, (unsigned)kind);
         for (size_t k = 0; k < row; k++) {
-            int a = k >= step ? now[k - step] : 0, b = above[k], c = k >= step ? above[k - step] : 0, p = a + b - c;
-            int near = abs(p - a) <= abs(p - b) && abs(p - a) <= abs(p - c) ? a : abs(p - b) <= abs(p - c) ? b : c;
-            put8(raw, (unsigned)(now[k] - (kind == 1 ? a : kind == 2 ? b : kind == 3 ? (a + b) / 2 : kind == 4 ? near : 0)) & 255);
+            int a = k >= step ? now[k - step] : 0, b = above[k], c = k >= step ? above[k - step] : 0,
+                p = a + b - c;
+            int near = abs(p - a) <= abs(p - b) && abs(p - a) <= abs(p - c) ? a
+                       : abs(p - b) <= abs(p - c)                           ? b
+                                                                            : c;
+            put8(raw, (unsigned)(now[k] - (kind == 1   ? a
+                                           : kind == 2 ? b
+                                           : kind == 3 ? (a + b) / 2
+                                           : kind == 4 ? near
+                                                       : 0)) &
+                          255);
         }
         uint8_t *swap = above;
         above = now, now = swap;
@@ -162,21 +181,25 @@ static inline void png_pass(bytes *raw, int w, int h, int colour, int depth, int
 }
 
 static inline bytes make_png(int w, int h, int colour, int depth, bool interlaced, int deflate) {
-    static const uint8_t passes[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
+    static const uint8_t passes[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
+                                         {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
     bytes b = {0}, head = {0}, raw = {0}, packed = {0}, palette = {0}, none = {0};
     put_all(&b, "\x89PNG\r\n\x1a\n", 8);
     put32(&head, (unsigned)w, true), put32(&head, (unsigned)h, true);
-    put8(&head, (unsigned)depth), put8(&head, (unsigned)colour), put8(&head, 0), put8(&head, 0), put8(&head, interlaced);
+    put8(&head, (unsigned)depth), put8(&head, (unsigned)colour), put8(&head, 0), put8(&head, 0),
+        put8(&head, interlaced);
     png_chunk(&b, "IHDR", &head);
     for (int k = 0; colour == 3 && k < 1 << depth; k++)
         put8(&palette, (unsigned)k), put8(&palette, 255u - (unsigned)k), put8(&palette, (unsigned)k * 7);
     if (colour == 3) png_chunk(&b, "PLTE", &palette);
     png_chunk(&b, "tEXt", &none);
     if (interlaced)
-        for (int k = 0; k < 7; k++) png_pass(&raw, w, h, colour, depth, passes[k][0], passes[k][1], passes[k][2], passes[k][3]);
+        for (int k = 0; k < 7; k++)
+            png_pass(&raw, w, h, colour, depth, passes[k][0], passes[k][1], passes[k][2], passes[k][3]);
     else png_pass(&raw, w, h, colour, depth, 0, 0, 1, 1);
     zlib(&packed, raw.at, raw.n, deflate);
-    bytes first = {packed.at, packed.n / 2, 0}, second = {packed.at + packed.n / 2, packed.n - packed.n / 2, 0};
+    bytes first = {packed.at, packed.n / 2, 0},
+          second = {packed.at + packed.n / 2, packed.n - packed.n / 2, 0};
     png_chunk(&b, "IDAT", &first), png_chunk(&b, "IDAT", &second), png_chunk(&b, "IEND", &none);
     free(head.at), free(raw.at), free(packed.at), free(palette.at);
     return b;
@@ -191,14 +214,16 @@ static inline bytes make_bmp(int w, int h, int depth, int packing, bool down) {
     for (int k = 0; k < h; k++) {
         int y = down ? k : h - 1 - k;
         size_t from = rows.n;
-        for (int x = 0; x < w && packing == 1; x++) put8(&rows, 1), put8(&rows, drawn(x, y, 0, 8)); /* runs of one … */
+        /* runs of one … */
+        for (int x = 0; x < w && packing == 1; x++) put8(&rows, 1), put8(&rows, drawn(x, y, 0, 8));
         for (int x = 0; x < w && packing == 2; x += 2)
             put8(&rows, x + 1 < w ? 2 : 1), put8(&rows, drawn(x, y, 0, 4) << 4 | drawn(x + 1, y, 0, 4));
         if (packing == 1 || packing == 2) {
             if (k == 0) rows.n = from; /* … but one row as plain bytes, with its padding */
             if (k == 0) put8(&rows, 0), put8(&rows, (unsigned)w);
             for (int x = 0; x < w && k == 0; x += packing)
-                put8(&rows, packing == 1 ? drawn(x, y, 0, 8) : drawn(x, y, 0, 4) << 4 | (x + 1 < w ? drawn(x + 1, y, 0, 4) : 0));
+                put8(&rows, packing == 1 ? drawn(x, y, 0, 8)
+                                         : drawn(x, y, 0, 4) << 4 | (x + 1 < w ? drawn(x + 1, y, 0, 4) : 0));
             if (rows.n % 2) put8(&rows, 0);
             put8(&rows, 0), put8(&rows, k == h - 1);
             continue;
@@ -207,14 +232,17 @@ static inline bytes make_bmp(int w, int h, int depth, int packing, bool down) {
         for (int x = 0; x < w; x++) {
             uint8_t *to = rows.at + from + x * depth / 8;
             unsigned r = drawn(x, y, 0, 8), g = drawn(x, y, 1, 8), bl = drawn(x, y, 2, 8);
-            unsigned v = packing == 3 ? (r >> 3) << 11 | (g >> 2) << 5 | bl >> 3 : (r >> 3) << 10 | (g >> 3) << 5 | bl >> 3;
+            unsigned v = packing == 3 ? (r >> 3) << 11 | (g >> 2) << 5 | bl >> 3
+                                      : (r >> 3) << 10 | (g >> 3) << 5 | bl >> 3;
             if (depth <= 8) to[0] |= (uint8_t)(drawn(x, y, 0, depth) << (8 - depth - x * depth % 8));
             else if (depth == 16) to[0] = (uint8_t)v, to[1] = (uint8_t)(v >> 8);
             else to[0] = (uint8_t)bl, to[1] = (uint8_t)g, to[2] = (uint8_t)r;
         }
     }
-    put_all(&b, "BM", 2), put32(&b, begin + (unsigned)rows.n, false), put32(&b, 0, false), put32(&b, begin, false);
-    put32(&b, 40, false), put32(&b, (unsigned)w, false), put32(&b, (unsigned)(down ? -h : h), false), put16(&b, 1, false);
+    put_all(&b, "BM", 2), put32(&b, begin + (unsigned)rows.n, false), put32(&b, 0, false),
+        put32(&b, begin, false);
+    put32(&b, 40, false), put32(&b, (unsigned)w, false), put32(&b, (unsigned)(down ? -h : h), false),
+        put16(&b, 1, false);
     put16(&b, (unsigned)depth, false), put32(&b, (unsigned)packing, false);
     for (int k = 0; k < 5; k++) put32(&b, 0, false);
     if (packing == 3) put32(&b, 0xf800, false), put32(&b, 0x7e0, false), put32(&b, 0x1f, false);
@@ -236,7 +264,8 @@ static inline void put_text(bytes *b, unsigned v) {
 static inline bytes make_pnm(int w, int h, int kind, int bits) {
     bytes b = {0};
     int samples = kind % 3 == 0 ? 3 : 1;
-    put8(&b, 'P'), put8(&b, '0' + (unsigned)kind), put_all(&b, "\n# drawn\n", 9), put_text(&b, (unsigned)w), put_text(&b, (unsigned)h);
+    put8(&b, 'P'), put8(&b, '0' + (unsigned)kind), put_all(&b, "\n# drawn\n", 9), put_text(&b, (unsigned)w),
+        put_text(&b, (unsigned)h);
     if (kind % 3 != 1) put_text(&b, (1u << bits) - 1);
     if (kind <= 3) put8(&b, '\n');
     for (int y = 0; y < h; y++)
@@ -305,7 +334,8 @@ typedef struct {
 
 static inline bytes make_tiff(int w, int h, const tiff_kind *t) {
     bytes b = {0}, places = {0}, sizes = {0}, entries = {0};
-    int pw = t->tile ? t->tile : w, ph = t->tile ? t->tile : 5, planes = t->planes ? t->samples : 1, in = t->planes ? 1 : t->samples;
+    int pw = t->tile ? t->tile : w, ph = t->tile ? t->tile : 5, planes = t->planes ? t->samples : 1,
+        in = t->planes ? 1 : t->samples;
     unsigned n = 0, tags = 0;
     size_t row = ((size_t)(pw * in * t->depth) + 7) / 8;
     put_all(&b, t->big ? "MM" : "II", 2), put16(&b, 42, t->big), put32(&b, 0, t->big);
@@ -317,10 +347,12 @@ static inline bytes make_tiff(int w, int h, const tiff_kind *t) {
                 for (int k = rows * pw * in - 1; k >= 0; k--) {
                     int x = x0 + k / in % pw, y = y0 + k / in / pw, c = t->planes ? plane : k % in;
                     unsigned v = drawn(x, y, c, t->depth);
-                    if (t->predictor == 2 && k / in % pw) v = (v - drawn(x - 1, y, c, t->depth)) & ((1u << t->depth) - 1);
+                    if (t->predictor == 2 && k / in % pw)
+                        v = (v - drawn(x - 1, y, c, t->depth)) & ((1u << t->depth) - 1);
                     uint8_t *to = raw + (size_t)(k / in / pw) * row;
                     int i = k % (in * pw);
-                    if (t->depth == 16) to[2 * i + !t->big] = (uint8_t)(v >> 8), to[2 * i + t->big] = (uint8_t)v;
+                    if (t->depth == 16)
+                        to[2 * i + !t->big] = (uint8_t)(v >> 8), to[2 * i + t->big] = (uint8_t)v;
                     else to[i * t->depth / 8] |= (uint8_t)(v << (8 - t->depth - i * t->depth % 8));
                 }
                 size_t from = b.n;
@@ -339,18 +371,22 @@ static inline bytes make_tiff(int w, int h, const tiff_kind *t) {
         unsigned each = colours / 3, i = k % each, v = k / each == 0 ? i : k / each == 1 ? 255 - i : i * 7;
         put16(&b, (v & 255) * 257, t->big);
     }
-#define ENTRY(tag, count, v) \
-    (put16(&entries, tag, t->big), put16(&entries, 4, t->big), put32(&entries, count, t->big), put32(&entries, v, t->big), tags++)
-    ENTRY(256, 1, (unsigned)w), ENTRY(257, 1, (unsigned)h), ENTRY(258, 1, (unsigned)t->depth), ENTRY(259, 1, (unsigned)t->packing);
-    ENTRY(262, 1, (unsigned)t->photometric), ENTRY(277, 1, (unsigned)t->samples), ENTRY(284, 1, t->planes ? 2u : 1u);
+#define ENTRY(tag, count, v)                                                                   \
+    (put16(&entries, tag, t->big), put16(&entries, 4, t->big), put32(&entries, count, t->big), \
+     put32(&entries, v, t->big), tags++)
+    ENTRY(256, 1, (unsigned)w), ENTRY(257, 1, (unsigned)h), ENTRY(258, 1, (unsigned)t->depth),
+        ENTRY(259, 1, (unsigned)t->packing);
+    ENTRY(262, 1, (unsigned)t->photometric), ENTRY(277, 1, (unsigned)t->samples),
+        ENTRY(284, 1, t->planes ? 2u : 1u);
     ENTRY(317, 1, (unsigned)t->predictor);
-    ENTRY(t->tile ? 324 : 273, n, n == 1 ? 8 : at_places), ENTRY(t->tile ? 325 : 279, n, n == 1 ? at_places - 8 : at_sizes);
+    ENTRY(t->tile ? 324 : 273, n, n == 1 ? 8 : at_places),
+        ENTRY(t->tile ? 325 : 279, n, n == 1 ? at_places - 8 : at_sizes);
     if (t->tile) ENTRY(322, 1, (unsigned)pw), ENTRY(323, 1, (unsigned)ph);
     else ENTRY(278, 1, (unsigned)ph);
 #undef ENTRY
     if (colours)
-        put16(&entries, 320, t->big), put16(&entries, 3, t->big), put32(&entries, colours, t->big), put32(&entries, at_colours, t->big),
-            tags++;
+        put16(&entries, 320, t->big), put16(&entries, 3, t->big), put32(&entries, colours, t->big),
+            put32(&entries, at_colours, t->big), tags++;
     for (int k = 0; k < 4; k++) b.at[4 + k] = (uint8_t)(b.n >> (t->big ? 24 - 8 * k : 8 * k));
     put16(&b, tags, t->big), put_all(&b, entries.at, entries.n), put32(&b, 0, t->big);
     free(places.at), free(sizes.at), free(entries.at);

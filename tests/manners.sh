@@ -33,12 +33,33 @@ try 1 "--rtol goes with --check" run "$model" --rtol 1
 try 1 "--labels goes with --top" run "$model" --labels "$source/examples/digits/names.txt"
 try 1 "--stored goes with --against" bench "$model" --stored
 
+try 1 "from 1 to 2147483647" run "$model" --runs 99999999999
+try 1 "needs a port" serve "$model" --http 99999
+try 1 "'batch' is 2 already" check "$model" -d batch=2 -d batch=3
+try 1 "did you mean 'hone run'" RUN
+try 1 "'-q' stands before the command" -q run "$model"
+try 0 "usage" help help
+try 1 "cannot open 'nope'" inspect nope
+try 1 "the interpreter computes in f32" run "$model" --interpret --precision bf16
+try 1 "'hone quantize' makes" run "$model" --precision int8
+try 1 "there is no input_0.pb in it; did you mean '$source/examples/digits/test_data_set_0'" run "$model" --check "$source/examples/digits"
+try 1 "is a folder; an input is a file" run "$model" -i "$source/examples"
+try 1 "the model has only 1 input" run "$model" -i "$source/examples/digits/seven.npy" -i "$source/examples/digits/seven.npy"
+try 1 "must end in .onnx" zoo resnet18 -o "$folder/x.txt"
+try 1 "must end in .onnx" quantize "$model" --data "$source/examples/digits" -o "$folder/x.txt"
+try 0 "one sample, for ranges and to judge" quantize "$model" --data "$source/examples/digits/seven.npy" -o "$folder/q.onnx"
+out=$(HONE_CPU='' "$hone" version 2>&1) || say "an empty HONE_CPU is none: $out"
+[[ $("$hone" run "$model" -i image=nan -q) == *"values nan nan"* ]] || say "nan has a sign"
+
 # Help: every command has it, with an example, and nothing is wider than 100 columns, or than the terminal.
 for command in $commands; do
     try 0 "example" "$command" --help
     for wide in 100 64; do
         COLUMNS=$wide "$hone" "$command" --help | sed '/^example/,$d' | wc -L | { read -r n; [ "$n" -le $wide ]; } || say "hone $command --help does not fit $wide columns"
     done
+done
+for wide in 100 64; do
+    [ "$(COLUMNS=$wide "$hone" --help | wc -L)" -le $wide ] || say "hone --help does not fit $wide columns"
 done
 [ "$(COLUMNS=72 "$hone" zoo | sed '/^$/,$d' | wc -L)" -le 72 ] || say "hone zoo does not fit 72 columns"
 
@@ -64,6 +85,8 @@ EOF
     sorry IO "none.onnx" tune none.onnx --json
     sorry BAD_INPUT "the zoo has no model" zoo none --json
     sorry BAD_INPUT "no case" conformance "$folder" --json
+    sorry BAD_INPUT "no device 'none'" bench "$model" --device none --json
+    sorry IO "nope" bench nope --json
     "$hone" check "$model" none --dim batch=0x --json 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); assert [x["ok"] for x in a] == [False, False], a' || say "check of two models, --json, with a wrong --dim"
     "$hone" run "$model" --check "$source/examples/digits/test_data_set_0" --rtol 0 --atol 0 --interpret --json 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["outputs"][0]["check"]["ok"] is False, a' || say "a failed --check is one object"
     # Fields have types.
@@ -91,7 +114,7 @@ f = sys.argv[1]
 np.savez(f"{f}/stored.npz", image=x)
 np.savez_compressed(f"{f}/deflated.npz", image=x, other=np.arange(3))
 np.savez(f"{f}/alone.npz", anything=x)
-np.savez(f"{f}/wrong.npz", imag=x)
+np.savez(f"{f}/wrong.npz", imag=x, other=np.arange(3))
 np.save(f"{f}/f64.npy", x.astype(np.float64))
 np.save(f"{f}/big.npy", x.astype(np.float64) + 1e300)
 np.save(f"{f}/u8.npy", (x * 255).astype(np.uint8))
@@ -145,7 +168,7 @@ try 1 "No such file" run "$model" --ops "$folder/none.hop"
 export HONE_CPU=bogus
 for call in "run $model" "devices" "check $model" "version"; do try 1 "HONE_CPU is 'bogus'" $call; done
 unset HONE_CPU
-for call in "run $model --save $folder/none/out" "bench $model --save $folder/none/x" "inspect $model --html $folder/none/x" "compile $model -o $folder/none/x.onnx" "zoo resnet18 -o $folder/none/x.onnx" "compare $model --with none --html $folder/none/x" "tune $model -o /dev/null/x"; do
+for call in "run $model --save $folder/none/out" "bench $model --save $folder/none/x" "inspect $model --html $folder/none/x" "compile $model -o $folder/none/x.onnx" "zoo resnet18 -o $folder/none/x.onnx" "compare $model --with none --html $folder/none/x" "profile $model --trace $folder/none/x" "load http://127.0.0.1:1 --model x --csv $folder/none/x" "tune $model -o /dev/null/x"; do
     SECONDS=0
     out=$("$hone" $call 2>&1) && say "hone $call: exit 0"
     [ $SECONDS -le 2 ] || say "hone $call: found out after $SECONDS s"
@@ -159,8 +182,20 @@ try 0 "Conv + Relu" profile "$model" --runs 20 -t1
 try 0 "advice" profile "$model" --runs 5 --by tactic
 try 0 "and 7 more" profile "$model" --runs 5 --top 1
 try 1 "a row is a node, an op or a tactic" profile "$model" --by time
+cp "$model" "$folder/own.onnx"
+try 1 "the model is read from that file" profile "$folder/own.onnx" --runs 1 --trace "$folder/own.onnx"
+cmp -s "$model" "$folder/own.onnx" || say "profile --trace wrote over its model"
+try 1 "nowhere/t.json" profile "$model" --runs 1 --trace "$folder/nowhere/t.json"
 if command -v python3 >/dev/null; then
-    "$hone" profile "$model" --runs 20 -t1 --json >"$folder/profile.json"
+    "$hone" profile "$model" --runs 20 -t1 --json --trace "$folder/trace.json" >"$folder/profile.json"
+    python3 - "$folder/trace.json" "$folder/profile.json" <<'EOF' || say "profile --trace"
+import json, sys
+steps = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e["ph"] == "X"]
+whole = json.load(open(sys.argv[2]))
+assert all(abs(a["ts"] + a["dur"] - b["ts"]) < 0.01 for a, b in zip(steps, steps[1:]))
+assert abs(sum(e["dur"] for e in steps) / 1000 - whole["steps_ms"]) < 0.01 * whole["steps_ms"]
+assert {e["name"] for e in steps} == {r["node"] for r in whole["rows"]}
+EOF
     python3 - "$folder/profile.json" <<'EOF' || say "profile --json"
 import json, sys
 a = json.load(open(sys.argv[1]))

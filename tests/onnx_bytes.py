@@ -15,3 +15,16 @@ def field(number, value):
         return varint(number << 3) + varint(value)
     value = value.encode() if isinstance(value, str) else value
     return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def port(name, elem, dims):
+    shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, elem) + field(2, shape)))
+
+
+def model(ports, nodes, outputs):
+    """A file: inputs (name, element type, dims), nodes (op, inputs, outputs), outputs as inputs."""
+    graph = b"".join(field(1, b"".join(field(1, i) for i in ins) + b"".join(field(2, o) for o in outs) + field(4, op))
+                     for op, ins, outs in nodes)
+    graph += field(2, "g") + b"".join(field(11, port(*p)) for p in ports) + b"".join(field(12, port(*p)) for p in outputs)
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   onnx_load: a model that onnx_write.h wrote, read as a graph, and looked at. For the tests of the importer. */
+   onnx_load: a model that onnx_write.h wrote, read as a graph, and looked at. For the tests of the
+   importer. */
 #ifndef HONE_TESTS_ONNX_LOAD_H
 #define HONE_TESTS_ONNX_LOAD_H
 #include "model/onnx.h"
@@ -28,7 +29,8 @@ static inline const char *ops(const hone_graph *g) {
     static char line[1024];
     line[0] = 0;
     for (int k = 0; k < g->node.n; k++)
-        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", k ? " " : "", g->node.at[k]->program->name);
+        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", k ? " " : "",
+                 g->node.at[k]->program->name);
     return line;
 }
 static inline const hone_var *var(const hone_graph *g, const char *name) {
@@ -49,7 +51,8 @@ static inline void assert_ints(const hone_value *v, int n, ...) {
     va_end(a);
 }
 /* x of a given type and shape → one node → y */
-static inline hone_graph *one_node(msg n, int version, int type, const char *dims, msg *initializers, int n_init) {
+static inline hone_graph *one_node(msg n, int version, int type, const char *dims, msg *initializers,
+                                   int n_init) {
     msg g = {0};
     add_input(&g, "x", type, dims);
     for (int k = 0; k < n_init; k++) sub(&g, 5, initializers[k]);

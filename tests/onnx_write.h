@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   onnx_write: ONNX models written byte by byte, good and bad ones, without any library. For tests and for the seeds of fuzz/. */
+   onnx_write: ONNX models written byte by byte, good and bad ones, without any library. For tests and for the
+   seeds of fuzz/. */
 #ifndef HONE_TESTS_ONNX_WRITE_H
 #define HONE_TESTS_ONNX_WRITE_H
 #include <stdint.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a writer of protobuf -------------------------------------------------------------------------------------------------------- */
+/* ---- a writer of protobuf ------------------------------------------------------------------------------ */
 typedef struct {
     uint8_t *at;
     size_t n, room;
@@ -25,13 +26,16 @@ static inline void varint(msg *m, uint64_t v) {
     for (; v > 127; v >>= 7) put(m, &(uint8_t){(uint8_t)(v | 128)}, 1);
     put(m, &(uint8_t){(uint8_t)v}, 1);
 }
-static inline void number(msg *m, int field, int64_t v) { varint(m, (uint64_t)field << 3), varint(m, (uint64_t)v); }
+static inline void number(msg *m, int field, int64_t v) {
+    varint(m, (uint64_t)field << 3), varint(m, (uint64_t)v);
+}
 static inline void fixed32(msg *m, int field, float v) { varint(m, (uint64_t)field << 3 | 5), put(m, &v, 4); }
 static inline void bytes(msg *m, int field, const void *data, size_t n) {
     varint(m, (uint64_t)field << 3 | 2), varint(m, n), put(m, data, n);
 }
 static inline void text(msg *m, int field, const char *s) { bytes(m, field, s, strlen(s)); }
-static inline void sub(msg *m, int field, msg inner) { bytes(m, field, inner.at, inner.n), free(inner.at); } /* takes inner */
+/* takes inner */
+static inline void sub(msg *m, int field, msg inner) { bytes(m, field, inner.at, inner.n), free(inner.at); }
 
 /* Words separated by blanks; "-" is an empty name. */
 static inline void names(msg *m, int field, const char *list) {
@@ -40,7 +44,7 @@ static inline void names(msg *m, int field, const char *list) {
     for (char *w = strtok(copy, " "); w; w = strtok(NULL, " ")) text(m, field, strcmp(w, "-") ? w : "");
 }
 
-/* ---- ONNX's messages ------------------------------------------------------------------------------------------------------------- */
+/* ---- ONNX's messages ----------------------------------------------------------------------------------- */
 static inline msg tensor_head(const char *name, int type, const char *dims) {
     msg t = {0};
     char copy[64];
@@ -55,8 +59,12 @@ static inline msg tensor_raw(const char *name, int type, const char *dims, const
     bytes(&t, 9, data, n);
     return t;
 }
-static inline msg floats(const char *name, const char *dims, const float *v, int n) { return tensor_raw(name, 1, dims, v, (size_t)n * 4); }
-static inline msg ints(const char *name, const char *dims, const int64_t *v, int n) { return tensor_raw(name, 7, dims, v, (size_t)n * 8); }
+static inline msg floats(const char *name, const char *dims, const float *v, int n) {
+    return tensor_raw(name, 1, dims, v, (size_t)n * 4);
+}
+static inline msg ints(const char *name, const char *dims, const int64_t *v, int n) {
+    return tensor_raw(name, 7, dims, v, (size_t)n * 8);
+}
 
 /* dims: numbers, names, "?" for a dim that says nothing; NULL: no shape */
 static inline msg value_info(const char *name, int type, const char *dims) {
@@ -134,7 +142,9 @@ static inline msg in_domain(msg n, const char *domain) {
     return n;
 }
 static inline void add_node(msg *g, msg n) { sub(g, 1, n); }
-static inline void add_input(msg *g, const char *name, int type, const char *dims) { sub(g, 11, value_info(name, type, dims)); }
+static inline void add_input(msg *g, const char *name, int type, const char *dims) {
+    sub(g, 11, value_info(name, type, dims));
+}
 static inline void add_output(msg *g, const char *name) { sub(g, 12, value_info(name, 1, NULL)); }
 static inline msg opset(const char *domain, int version) {
     msg o = {0};

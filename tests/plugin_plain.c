@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   plain: a device for tests, from outside: a plugin that knows hone/device.h and nothing else of Hone. It has no kernel but the definition, and is as unlike the host as it can be
+   plain: a device for tests, from outside: a plugin that knows hone/device.h and nothing else of Hone. It has
+   no kernel but the definition, and is as unlike the host as it can be
    on one machine, so that whatever takes a device for the host fails:
 
-   memory    pages of their own, full of a pattern, which nobody may touch but while a copy or a work of the device does; a byte past the end never
+   memory    pages of their own, full of a pattern, which nobody may touch but while a copy or a work of the
+   device does; a byte past the end never
    handles   are numbers, not addresses
    queues    threads that are late on purpose, now and then
    numbers   there are two: plain:0 and plain:1 */
@@ -18,27 +20,34 @@
 
 enum { COUNT = 2, LINE = 256, PATTERN = 0xa5, MOST_TENSORS = 64, LATE_US = 60 };
 
-/* ---- memory --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 typedef struct {
-    char *map, *at; /* pages, and where the memory begins in them, so that it ends with one; another one follows that stays shut */
+    /* pages, and where the memory begins in them, so that it ends with one; another one follows that stays
+       shut */
+    char *map, *at;
     size_t mapped, bytes;
     int open; /* who has opened it */
 } memory;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static memory *all; /* by handle */
 static int n_all;
-static void *handle_of(int number, int k) { return (void *)(((uintptr_t)number << 32) + 3 + 4 * (uintptr_t)k); } /* odd: no address */
-static memory *memory_of(int number, void *handle) {                                                             /* under the lock */
+/* odd: no address */
+static void *handle_of(int number, int k) {
+    return (void *)(((uintptr_t)number << 32) + 3 + 4 * (uintptr_t)k);
+}
+static memory *memory_of(int number, void *handle) { /* under the lock */
     const uintptr_t h = (uintptr_t)handle;
     const int k = (int)((h & 0xffffffff) / 4);
     return (h >> 32) == (uintptr_t)number && (h & 3) == 3 && k < n_all && all[k].map ? all + k : NULL;
 }
 static hone_status plain_alloc(void *self, int number, size_t bytes, void **out) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + LINE - 1) / LINE * LINE, mapped = (whole + page - 1) / page * page;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + LINE - 1) / LINE * LINE,
+                 mapped = (whole + page - 1) / page * page;
     (void)self;
     memory m = {.mapped = mapped + page, .bytes = bytes};
-    m.map = whole < bytes || mapped + page < whole ? MAP_FAILED
-                                                   : mmap(NULL, m.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    m.map = whole < bytes || mapped + page < whole
+                ? MAP_FAILED
+                : mmap(NULL, m.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m.map == MAP_FAILED) return hone_device_fail(HONE_NO_MEMORY, "no memory on the plain device");
     m.at = m.map + mapped - whole;
     memset(m.map, PATTERN, mapped);
@@ -80,7 +89,7 @@ static void plain_shut(int number, void *handle) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- queues --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- queues -------------------------------------------------------------------------------------------- */
 typedef struct { /* bytes on their way: who has them says so, who wants them waits */
     pthread_mutex_t lock;
     pthread_cond_t come;
@@ -235,7 +244,8 @@ static hone_status plain_in(void *q, void *to, int64_t at, const void *from, siz
 }
 static hone_status plain_out(void *q, void *to, void *from, int64_t at, size_t bytes) {
     parcel *p = parcel_make(NULL, bytes, 2);
-    hone_status s = p ? give(q, job_of(TAKE, from, at, p)) : hone_device_fail(HONE_NO_MEMORY, "no memory on the plain device");
+    hone_status s = p ? give(q, job_of(TAKE, from, at, p))
+                      : hone_device_fail(HONE_NO_MEMORY, "no memory on the plain device");
     if (s) {
         free(p);
         return s;
@@ -245,10 +255,11 @@ static hone_status plain_out(void *q, void *to, void *from, int64_t at, size_t b
     parcel_drop(p);
     return s;
 }
-static hone_status plain_peer(void *to_queue, void *to, int64_t at, void *from_queue, void *from, int64_t from_at, size_t bytes) {
+static hone_status plain_peer(void *to_queue, void *to, int64_t at, void *from_queue, void *from,
+                              int64_t from_at, size_t bytes) {
     parcel *p = parcel_make(NULL, bytes, 2);
-    hone_status s =
-        p ? give(from_queue, job_of(TAKE, from, from_at, p)) : hone_device_fail(HONE_NO_MEMORY, "no memory on the plain device");
+    hone_status s = p ? give(from_queue, job_of(TAKE, from, from_at, p))
+                      : hone_device_fail(HONE_NO_MEMORY, "no memory on the plain device");
     if (s) free(p);
     else if ((s = give(to_queue, job_of(PUT, to, at, p)))) parcel_drop(p);
     return s;
@@ -267,7 +278,8 @@ static hone_status plain_await(void *self, int number, int64_t stream) {
 static const char *plain_refuses(void *self, const char *op, const hone_work_tensor *t, int n) {
     (void)self;
     for (int k = 0; k < n; k++)
-        if (t[k].dtype == HONE_DTYPE_F64 && t[k].role != HONE_WORK_TEMP && strcmp(op, "Identity")) return "it has no doubles";
+        if (t[k].dtype == HONE_DTYPE_F64 && t[k].role != HONE_WORK_TEMP && strcmp(op, "Identity"))
+            return "it has no doubles";
     return NULL;
 }
 HONE_API hone_status hone_plugin(void);

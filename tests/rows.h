@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   rows: parses every row of the op library now, for tests that count what is allocated: else each is parsed when a model first asks for it, and stays. */
+   rows: parses every row of the op library now, for tests that count what is allocated: else each is parsed
+   when a model first asks for it, and stays. */
 #ifndef HONE_TESTS_ROWS_H
 #define HONE_TESTS_ROWS_H
 #include "loops/program.h"

@@ -39,7 +39,8 @@ static msg list_type(int kind, int key, msg inner) {
 }
 static msg model(void) {
     msg m = {0}, g = {0}, n = {0}, o = {0}, p = {0};
-    number(&m, 1, 8), text(&m, 2, "pen"), text(&m, 3, "1.2"), text(&m, 4, "com.example"), number(&m, 5, 7), text(&m, 6, "a \"model\"");
+    number(&m, 1, 8), text(&m, 2, "pen"), text(&m, 3, "1.2"), text(&m, 4, "com.example"), number(&m, 5, 7),
+        text(&m, 6, "a \"model\"");
     text(&n, 1, "x"), text(&n, 2, "y"), text(&n, 4, "Relu");
     sub(&g, 1, n), text(&g, 2, "relu"), text(&g, 10, "of\nthings");
     sub(&g, 11, value("x", tensor_type(1, (const char *const[]){"batch", "3", NULL}, 3)));
@@ -57,11 +58,14 @@ static void of_a_model(void **state) {
     free(m.at);
     char *said = NULL;
     assert_int_equal(hone_model_report(loaded, "file", &said), HONE_OK);
-    assert_string_equal(said, "{\"ir_version\": 8, \"model_version\": 7, \"producer_name\": \"pen\", \"producer_version\": \"1.2\", "
-                              "\"domain\": \"com.example\", \"doc_string\": \"a \\\"model\\\"\", \"graph_name\": \"relu\", "
-                              "\"graph_doc_string\": \"of\\nthings\", \"opsets\": [[\"\", 17]], \"metadata\": [[\"names\", "
-                              "\"cat\\ndog\"]], \"inputs\": [{\"name\": \"x\", \"type\": \"tensor(float)\", \"dims\": [\"batch\", 3, "
-                              "null]}], \"outputs\": [{\"name\": \"y\", \"type\": \"tensor(float)\", \"dims\": null}]}");
+    assert_string_equal(
+        said, "{\"ir_version\": 8, \"model_version\": 7, \"producer_name\": \"pen\", \"producer_version\": "
+              "\"1.2\", "
+              "\"domain\": \"com.example\", \"doc_string\": \"a \\\"model\\\"\", \"graph_name\": \"relu\", "
+              "\"graph_doc_string\": \"of\\nthings\", \"opsets\": [[\"\", 17]], \"metadata\": [[\"names\", "
+              "\"cat\\ndog\"]], \"inputs\": [{\"name\": \"x\", \"type\": \"tensor(float)\", \"dims\": "
+              "[\"batch\", 3, "
+              "null]}], \"outputs\": [{\"name\": \"y\", \"type\": \"tensor(float)\", \"dims\": null}]}");
     hone_text_release(said);
     hone_model_free(loaded);
 }
@@ -84,12 +88,14 @@ static void of_types(void **state) {
     hone_onnx_about(m.at, m.n, &t);
     for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
         char line[128];
-        snprintf(line, sizeof line, "{\"name\": \"%s\", \"type\": \"%s\", \"dims\": %s}", want[k].name, want[k].type, want[k].dims);
+        snprintf(line, sizeof line, "{\"name\": \"%s\", \"type\": \"%s\", \"dims\": %s}", want[k].name,
+                 want[k].type, want[k].dims);
         if (!strstr(t.text, line)) fail_msg("%s is not in %s", line, t.text);
     }
     hone_text_free(&t), free(m.at);
 }
-static void of_what_is_none(void **state) { /* cut anywhere, and with any byte wrong: an answer, and no fault */
+/* cut anywhere, and with any byte wrong: an answer, and no fault */
+static void of_what_is_none(void **state) {
     (void)state;
     msg m = model();
     for (size_t cut = 0; cut < m.n; cut++)
@@ -110,6 +116,7 @@ static void of_what_is_none(void **state) { /* cut anywhere, and with any byte w
     hone_text_free(&t);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(of_a_model), cmocka_unit_test(of_types), cmocka_unit_test(of_what_is_none)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(of_a_model), cmocka_unit_test(of_types),
+                                       cmocka_unit_test(of_what_is_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,12 +23,10 @@
 #include "base/thread.h"
 #include "base/value.h"
 #include "base/visible.h"
+#include "random.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
-static uint64_t draw(void) { /* xorshift* */
-    seed ^= seed >> 12, seed ^= seed << 25, seed ^= seed >> 27;
-    return seed * 0x2545f4914f6cdd1du;
-}
+static uint64_t draw(void) { return next_random_star(&seed); }
 static int64_t draw_to(int64_t n) { return (int64_t)(draw() >> 1) % n; }
 
 /* ---- status ---- */
@@ -156,7 +154,8 @@ static void test_text(void **state) {
     assert_string_equal(shown, "a");
     assert_int_equal(hone_visible(shown, 3, "\n\n\n", 3, true), 2);
     hone_text_json(&t, "a\"\\\n\t\x01\x7f é\xff\xc3\xed\xa0\x80\xf0\x9f\x98\x80");
-    assert_string_equal(t.text, "\"a\\\"\\\\\\n\\t\\u0001\\u007f é\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\xf0\x9f\x98\x80\"");
+    assert_string_equal(
+        t.text, "\"a\\\"\\\\\\n\\t\\u0001\\u007f é\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\xf0\x9f\x98\x80\"");
     hone_text_free(&t);
     hone_alloc_fail_after(0);
     hone_text_put(&t, "lost");
@@ -184,7 +183,8 @@ static void test_dim_numbers(void **state) {
     assert_int_equal(hone_dim_div(NULL, INT64_MIN, -1), HONE_DIM_UNKNOWN);
     assert_int_equal(hone_dim_add(NULL, INT64_MAX, 1), HONE_DIM_UNKNOWN);
     assert_int_equal(hone_dim_mul(NULL, INT64_MAX, 2), HONE_DIM_UNKNOWN);
-    assert_int_equal(hone_dim_add(NULL, HONE_DIM_BAND + HONE_DIM_BAND_SIZE, -5), HONE_DIM_UNKNOWN); /* never into the band */
+    /* never into the band */
+    assert_int_equal(hone_dim_add(NULL, HONE_DIM_BAND + HONE_DIM_BAND_SIZE, -5), HONE_DIM_UNKNOWN);
     assert_int_equal(hone_dim_add(NULL, HONE_DIM_UNKNOWN, 1), HONE_DIM_UNKNOWN);
     assert_int_equal(hone_dim_min(NULL, 4, 3), 3);
     assert_int_equal(hone_dim_max(NULL, 4, 3), 4);
@@ -204,7 +204,8 @@ static void same_text(hone_dims *t, hone_dim d, const char *want) {
 static void test_dim_forms(void **state) {
     (void)state;
     hone_dims *t = hone_dims_create();
-    hone_dim n = hone_dim_symbol(t, "n"), h = hone_dim_symbol(t, "h"), s = hone_dim_symbol(t, "s"), fresh = hone_dim_symbol(t, NULL);
+    hone_dim n = hone_dim_symbol(t, "n"), h = hone_dim_symbol(t, "h"), s = hone_dim_symbol(t, "s"),
+             fresh = hone_dim_symbol(t, NULL);
 #define ADD(a, b) hone_dim_add(t, a, b)
 #define SUB(a, b) hone_dim_sub(t, a, b)
 #define MUL(a, b) hone_dim_mul(t, a, b)
@@ -271,7 +272,8 @@ static void test_dim_forms(void **state) {
     hone_dims_destroy(t);
 }
 
-/* Random expressions over three symbols: the table, evaluated, equals plain arithmetic done beside it, and lies within its bounds. */
+/* Random expressions over three symbols: the table, evaluated, equals plain arithmetic done beside it, and
+   lies within its bounds. */
 static void test_dim_random(void **state) {
     (void)state;
     typedef hone_dim two(hone_dims *, hone_dim, hone_dim);
@@ -290,7 +292,8 @@ static void test_dim_random(void **state) {
             int a = (int)draw_to(i), b = (int)draw_to(i), op = (int)draw_to(10);
             int64_t number = draw_to(9) - 2;
             bool with_number = draw_to(3) == 0;
-            /* A symbolic divisor that may be zero means two things before and after simplification: use one that cannot. */
+            /* A symbolic divisor that may be zero means two things before and after simplification: use one
+               that cannot. */
             if ((op == 3 || op == 4) && !with_number) b = (int)draw_to(3);
             hone_dim y = with_number ? number : d[b];
             d[i] = op < 9 ? ops[op](t, d[a], y) : hone_dim_select(t, d[a], y, d[(i * 7) % i]);
@@ -306,7 +309,8 @@ static void test_dim_random(void **state) {
             hone_dims_eval(t, values);
             for (int i = 0; i < STEPS + 3; i++) {
                 int64_t got = hone_dim_value(d[i], values), lo, hi;
-                if (got == HONE_DIM_UNKNOWN || v[i][p] == HONE_DIM_UNKNOWN) continue; /* an overflow on the way */
+                /* an overflow on the way */
+                if (got == HONE_DIM_UNKNOWN || v[i][p] == HONE_DIM_UNKNOWN) continue;
                 assert_int_equal(got, v[i][p]);
                 hone_dim_bounds(t, d[i], &lo, &hi);
                 assert_true(lo <= got && got <= hi);
@@ -321,7 +325,8 @@ static void test_dim_random(void **state) {
     }
 }
 
-/* Many terms and many factors: larger than a polynomial may be, still right; and no memory gives UNKNOWN, not a crash. */
+/* Many terms and many factors: larger than a polynomial may be, still right; and no memory gives UNKNOWN, not
+   a crash. */
 static void test_dim_large(void **state) {
     (void)state;
     enum { N = 200 };
@@ -349,7 +354,8 @@ static void test_dim_large(void **state) {
     free(values);
     hone_text text = {0};
     hone_dim deep = symbol[0];
-    for (int i = 0; i < 5000; i++) deep = hone_dim_max(t, hone_dim_mul(t, deep, symbol[i % N]), symbol[(i + 1) % N]);
+    for (int i = 0; i < 5000; i++)
+        deep = hone_dim_max(t, hone_dim_mul(t, deep, symbol[i % N]), symbol[(i + 1) % N]);
     hone_dim_print(t, deep, &text);
     assert_true(text.n < 20000);
     hone_text_free(&text);
@@ -359,7 +365,8 @@ static void test_dim_large(void **state) {
         t = hone_dims_create();
         if (t) {
             hone_dim a = hone_dim_symbol(t, "a"), b = a;
-            for (int i = 0; i < 300; i++) b = hone_dim_div(t, hone_dim_add(t, hone_dim_mul(t, a, i), hone_dim_symbol(t, NULL)), 7);
+            for (int i = 0; i < 300; i++)
+                b = hone_dim_div(t, hone_dim_add(t, hone_dim_mul(t, a, i), hone_dim_symbol(t, NULL)), 7);
             assert_true(b == HONE_DIM_UNKNOWN || hone_dim_is_symbolic(b));
         }
         hone_dims_destroy(t);
@@ -425,7 +432,8 @@ static void test_value_strings(void **state) {
     assert_int_equal(hone_value_string(copy, 1)->bytes, 3);
     assert_memory_equal(hone_value_string(copy, 1)->text, "a\0b", 3);
     hone_value_drop(copy);
-    for (int after = 0; after < 12; after++) { /* every failure on the way is reported and leaves nothing behind */
+    /* every failure on the way is reported and leaves nothing behind */
+    for (int after = 0; after < 12; after++) {
         copy = NULL;
         if (hone_value_tensor(HONE_DTYPE_STRING, (int64_t[]){2, 2}, 2, &v)) fail();
         hone_alloc_fail_after(after);
@@ -523,7 +531,8 @@ typedef struct {
     atomic_int next, wrong;
 } sums;
 
-/* Each round every member adds its part; member 0 gathers between two barriers; nobody may see a half-done round. */
+/* Each round every member adds its part; member 0 gathers between two barriers; nobody may see a half-done
+   round. */
 static void sum_rounds(sums *s, int member) {
     for (int r = 0; r < s->rounds; r++) {
         s->part[member] = (int64_t)r * (member + 1);
@@ -549,7 +558,8 @@ static void test_barrier(void **state) {
         sums s = {.rounds = 3000, .members = members};
         pthread_t thread[4];
         hone_barrier_init(&s.barrier, members);
-        for (int i = 0; i < members; i++) assert_int_equal(pthread_create(&thread[i], NULL, sum_thread, &s), 0);
+        for (int i = 0; i < members; i++)
+            assert_int_equal(pthread_create(&thread[i], NULL, sum_thread, &s), 0);
         for (int i = 0; i < members; i++) pthread_join(thread[i], NULL);
         assert_int_equal(s.wrong, 0);
     }
@@ -586,11 +596,13 @@ static void count_body(void *arg, int member, int members) {
     atomic_fetch_sub(&inside, 1);
 }
 
-/* Workers are kept off their caller's core while they are woken; when they run, their cores are those of the process again. */
+/* Workers are kept off their caller's core while they are woken; when they run, their cores are those of the
+   process again. */
 static void cores_body(void *arg, int member, int members) {
     cpu_set_t mine;
     (void)member, (void)members;
-    if (sched_getaffinity(0, sizeof mine, &mine) || !CPU_EQUAL(&mine, (const cpu_set_t *)arg)) atomic_fetch_add(&most, 1);
+    if (sched_getaffinity(0, sizeof mine, &mine) || !CPU_EQUAL(&mine, (const cpu_set_t *)arg))
+        atomic_fetch_add(&most, 1);
 }
 static void test_cores(void **state) {
     (void)state;
@@ -649,11 +661,14 @@ static void test_cpu(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),      cmocka_unit_test(test_alloc),     cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_arena),       cmocka_unit_test(test_vec),       cmocka_unit_test(test_text),
-        cmocka_unit_test(test_dim_numbers), cmocka_unit_test(test_dim_forms), cmocka_unit_test(test_dim_random),
-        cmocka_unit_test(test_dim_large),   cmocka_unit_test(test_values),    cmocka_unit_test(test_value_strings),
-        cmocka_unit_test(test_value_depth), cmocka_unit_test(test_files),     cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_cores),       cmocka_unit_test(test_teams),     cmocka_unit_test(test_cpu)};
+        cmocka_unit_test(test_status),      cmocka_unit_test(test_alloc),
+        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_vec),         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_dim_numbers), cmocka_unit_test(test_dim_forms),
+        cmocka_unit_test(test_dim_random),  cmocka_unit_test(test_dim_large),
+        cmocka_unit_test(test_values),      cmocka_unit_test(test_value_strings),
+        cmocka_unit_test(test_value_depth), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_barrier),     cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_teams),       cmocka_unit_test(test_cpu)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

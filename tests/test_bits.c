@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Weights of 2, 4 and 8 bits in blocks: the rows and products that kernels make, beside plain loops; and whole nodes beside the definition, on odd sizes, with zero points of all kinds, at every
+   Weights of 2, 4 and 8 bits in blocks: the rows and products that kernels make, beside plain loops; and
+   whole nodes beside the definition, on odd sizes, with zero points of all kinds, at every
    CPU level; on rows that are infinite, not a number or tiny. */
 #include "twin.h"
 
@@ -9,7 +10,8 @@ enum { N = HONE_BITS_COLUMNS };
 static float random_float(float by) { return (float)draw(-10000, 10000) * by / 10000.0F; }
 
 /* ---- kernels ---- */
-static void quantizes(void **state) { /* the largest is 127; nothing is off by more than half a step, and what is left is said */
+/* the largest is 127; nothing is off by more than half a step, and what is left is said */
+static void quantizes(void **state) {
     (void)state;
     EACH_LEVEL_OF(hone_bits_best()) {
         float a[256], rest[256], scale;
@@ -17,7 +19,8 @@ static void quantizes(void **state) { /* the largest is 127; nothing is off by m
         int32_t sum;
         for (int n = 16; n <= 256; n *= 2)
             for (int kind = 0; kind < 4; kind++) {
-                for (int k = 0; k < n; k++) a[k] = kind == 0 ? 0.0F : random_float(kind == 1 ? 1.0F : kind == 2 ? 1e30F : 1e-25F);
+                for (int k = 0; k < n; k++)
+                    a[k] = kind == 0 ? 0.0F : random_float(kind == 1 ? 1.0F : kind == 2 ? 1e30F : 1e-25F);
                 assert_int_equal(hone_bits_best()->quantize(a, n, q, &scale, &sum, rest), 1);
                 float largest = 0;
                 int total = 0;
@@ -26,8 +29,10 @@ static void quantizes(void **state) { /* the largest is 127; nothing is off by m
                 assert_int_equal(total, sum);
                 assert_true(fabsf(scale - largest / 127) <= largest * 1e-7F);
                 for (int k = 0; k < n; k++) {
-                    assert_true(q[k] >= -127 && fabs((double)a[k] - (double)q[k] * (double)scale) <= 0.5001 * (double)scale);
-                    assert_true(fabs((double)rest[k] - ((double)a[k] - (double)q[k] * (double)scale)) <= 2e-7 * (double)largest);
+                    assert_true(q[k] >= -127 &&
+                                fabs((double)a[k] - (double)q[k] * (double)scale) <= 0.5001 * (double)scale);
+                    assert_true(fabs((double)rest[k] - ((double)a[k] - (double)q[k] * (double)scale)) <=
+                                2e-7 * (double)largest);
                 }
             }
         const float odd[] = {INFINITY, -INFINITY, NAN, 1e-30F};
@@ -50,15 +55,23 @@ static void rows(void **state) { /* and nothing is written beside the sums */
     for (int block = 16; block <= 256; block *= 2)
         for (int m = 1; m <= HONE_BITS_ROWS; m++) {
             const int blocks = draw(1, SLOW ? 2 : 8);
-            hone_bits_part p = {
-                .m = m, .block = block, .blocks = blocks, .b = w->b, .b_step = block * N, .scale = w->scale, .scale_step = N};
+            hone_bits_part p = {.m = m,
+                                .block = block,
+                                .blocks = blocks,
+                                .b = w->b,
+                                .b_step = block * N,
+                                .scale = w->scale,
+                                .scale_step = N};
             p.zero = draw(0, 3) ? w->zero : NULL;
-            for (int k = 0; k < blocks * block * N; k++) w->b[k] = (int8_t)(draw(0, 9) ? draw(-128, 127) : -128);
-            for (int k = 0; k < blocks * N; k++) w->scale[k] = random_float(1), w->zero[k] = (int8_t)draw(-128, 127);
+            for (int k = 0; k < blocks * block * N; k++)
+                w->b[k] = (int8_t)(draw(0, 9) ? draw(-128, 127) : -128);
+            for (int k = 0; k < blocks * N; k++)
+                w->scale[k] = random_float(1), w->zero[k] = (int8_t)draw(-128, 127);
             for (int r = 0; r < m; r++) {
                 memset(w->a_sum[r], 0, sizeof w->a_sum[r]);
                 for (int k = 0; k < blocks * block; k++)
-                    w->a[r][k] = (int8_t)(draw(0, 9) ? draw(-127, 127) : 127), w->a_sum[r][k / block] += w->a[r][k];
+                    w->a[r][k] = (int8_t)(draw(0, 9) ? draw(-127, 127) : 127),
+                    w->a_sum[r][k / block] += w->a[r][k];
                 for (int g = 0; g < blocks; g++) w->a_scale[r][g] = random_float(1);
                 for (int j = 0; j < N + 1; j++) w->c[r][j] = (float)j;
                 p.a[r] = w->a[r], p.a_scale[r] = w->a_scale[r], p.a_sum[r] = w->a_sum[r], p.c[r] = w->c[r];
@@ -71,7 +84,8 @@ static void rows(void **state) { /* and nothing is written beside the sums */
                     for (int g = 0; g < blocks; g++) {
                         int64_t sum = 0;
                         for (int k = g * block; k < (g + 1) * block; k++)
-                            sum += w->a[r][k] * ((int64_t)w->b[k / 4 * 4 * N + 4 * j + k % 4] - (p.zero ? w->zero[g * N + j] : 0));
+                            sum += w->a[r][k] * ((int64_t)w->b[k / 4 * 4 * N + 4 * j + k % 4] -
+                                                 (p.zero ? w->zero[g * N + j] : 0));
                         const double by = (double)w->a_scale[r][g] * (double)w->scale[g * N + j];
                         want += by * (double)sum, size += fabs(by * (double)sum);
                     }
@@ -89,15 +103,19 @@ static void one(void **state) { /* 4 bits as they are packed: what the coupled r
     EACH_LEVEL_OF(hone_bits_best())
     for (int block = 16; block <= 256 && hone_bits_best()->one; block *= 2)
         for (int zeros = 0; zeros < 3; zeros++) {
-            const int blocks = draw(1, SLOW ? 2 : 8), most = draw(0, 3) == 0; /* most: numbers at their limits */
+            /* most: numbers at their limits */
+            const int blocks = draw(1, SLOW ? 2 : 8), most = draw(0, 3) == 0;
             for (int k = 0; k < blocks * block; k++) a[k] = most ? (k & 1 ? 1.0F : -1.0F) : random_float(2);
-            for (int k = 0; k < blocks * block * N / 2; k++) w->b[k] = (int8_t)(most ? (draw(0, 1) ? 0x7f : -128) : draw(-128, 127));
+            for (int k = 0; k < blocks * block * N / 2; k++)
+                w->b[k] = (int8_t)(most ? (draw(0, 1) ? 0x7f : -128) : draw(-128, 127));
             for (int k = 0; k < blocks * N; k++)
-                w->scale[k] = random_float(1), w->zero[k] = (int8_t)(zeros == 1 ? draw(0, 15) : zeros ? 15 : 8);
+                w->scale[k] = random_float(1), w->zero[k] = (int8_t)(zeros == 1 ? draw(0, 15)
+                                                                     : zeros    ? 15
+                                                                                : 8);
             for (int g = 0; g < blocks; g++)
-                assert_int_equal(
-                    hone_bits_couple(a + g * block, block, w->a[0] + g * block, w->a_scale[0] + g, w->a_sum[0] + 2 * g, w->start + 8 * g),
-                    1);
+                assert_int_equal(hone_bits_couple(a + g * block, block, w->a[0] + g * block,
+                                                  w->a_scale[0] + g, w->a_sum[0] + 2 * g, w->start + 8 * g),
+                                 1);
             for (int j = 0; j < N + 1; j++) w->c[0][j] = (float)j;
             const hone_bits_part p = {.m = 1,
                                       .block = block,
@@ -119,9 +137,11 @@ static void one(void **state) { /* 4 bits as they are packed: what the coupled r
                 for (int g = 0; g < blocks; g++) {
                     double sum = 0;
                     for (int k = g * block; k < (g + 1) * block; k++) {
-                        const int x = (uint8_t)w->b[k / 8 * 4 * N + 4 * j + k % 4] ^ 0x80, q = k % 8 < 4 ? x & 15 : x >> 4;
+                        const int x = (uint8_t)w->b[k / 8 * 4 * N + 4 * j + k % 4] ^ 0x80,
+                                  q = k % 8 < 4 ? x & 15 : x >> 4;
                         const double v = k % 8 < 4 ? w->a[0][k] + w->a[0][k + 4] / 16.0 : w->a[0][k];
-                        assert_true(fabs(v * (double)w->a_scale[0][g] - (double)a[k]) <= 0.501 * (double)w->a_scale[0][g]);
+                        assert_true(fabs(v * (double)w->a_scale[0][g] - (double)a[k]) <=
+                                    0.501 * (double)w->a_scale[0][g]);
                         sum += v * (q - w->zero[g * N + j]);
                     }
                     const double by = (double)w->a_scale[0][g] * (double)w->scale[g * N + j];
@@ -134,7 +154,8 @@ static void one(void **state) { /* 4 bits as they are packed: what the coupled r
 }
 typedef struct {
     int8_t a[(8 * 256 + 4) * HONE_BITS_HIGH + 16], b[8 * (256 * N + 64)];
-    float scale[8 * N], shift[8 * N], by[8 * HONE_BITS_HIGH + 4], less[8 * HONE_BITS_HIGH + 4], c[HONE_BITS_HIGH * N + 1];
+    float scale[8 * N], shift[8 * N], by[8 * HONE_BITS_HIGH + 4], less[8 * HONE_BITS_HIGH + 4],
+        c[HONE_BITS_HIGH * N + 1];
     int32_t start[8 * HONE_BITS_HIGH * 4];
 } band;
 static int weight_of(const band *w, const hone_bits_many *p, int g, int k, int j) {
@@ -143,15 +164,19 @@ static int weight_of(const band *w, const hone_bits_many *p, int g, int k, int j
     const int x = (uint8_t)b[k / 8 * 4 * N + 4 * j + k % 4] ^ 0x80;
     return (k % 8 < 4 ? x & 15 : x >> 4) - 8;
 }
-static void check_band(band *w, int high, bool packed, int block, bool shifts, bool most) { /* most: numbers at their limits */
+/* most: numbers at their limits */
+static void check_band(band *w, int high, bool packed, int block, bool shifts, bool most) {
     const int blocks = draw(1, SLOW ? 2 : 8), bytes = block * N / (packed ? 2 : 1), gap = draw(0, 1) * 64;
-    for (int k = 0; k < high * blocks * block; k++) w->a[k] = (int8_t)(most ? (k & 1 ? 127 : -127) : draw(-127, 127));
-    for (int k = 0; k < blocks * (bytes + gap); k++) w->b[k] = (int8_t)(most ? (k & 1 ? 127 : -128) : draw(-128, 127));
+    for (int k = 0; k < high * blocks * block; k++)
+        w->a[k] = (int8_t)(most ? (k & 1 ? 127 : -127) : draw(-127, 127));
+    for (int k = 0; k < blocks * (bytes + gap); k++)
+        w->b[k] = (int8_t)(most ? (k & 1 ? 127 : -128) : draw(-128, 127));
     for (int k = 0; k < blocks * N; k++) w->scale[k] = random_float(1), w->shift[k] = random_float(3);
     for (int k = 0; k < blocks * high; k++) {
         w->by[k] = random_float(1), w->less[k] = random_float(100);
         int lower = 0;
-        for (int i = 0; i < block; i++) lower += i % 8 < 4 ? w->a[((k / high * block + i) / 4 * high + k % high) * 4 + i % 4] : 0;
+        for (int i = 0; i < block; i++)
+            lower += i % 8 < 4 ? w->a[((k / high * block + i) / 4 * high + k % high) * 4 + i % 4] : 0;
         for (int i = 0; i < 4; i++) w->start[4 * k + i] = HONE_BITS_LOWER - 8 * lower;
     }
     for (int k = 0; k < high * N + 1; k++) w->c[k] = (float)k;
@@ -177,7 +202,8 @@ static void check_band(band *w, int high, bool packed, int block, bool shifts, b
             for (int g = 0; g < blocks; g++) {
                 int64_t sum = 0;
                 for (int k = 0; k < block; k++)
-                    sum += w->a[((g * block + k) / 4 * high + r) * 4 + k % 4] * (int64_t)weight_of(w, &p, g, k, j);
+                    sum += w->a[((g * block + k) / 4 * high + r) * 4 + k % 4] *
+                           (int64_t)weight_of(w, &p, g, k, j);
                 const double v = (double)w->by[high * g + r] * (double)w->scale[g * N + j] * (double)sum,
                              off = shifts ? (double)w->less[high * g + r] * (double)w->shift[g * N + j] : 0;
                 want += v - off, size += fabs(v) + fabs(off);
@@ -185,7 +211,8 @@ static void check_band(band *w, int high, bool packed, int block, bool shifts, b
             assert_true(fabs((double)w->c[r * N + j] - want) <= 2e-6 * size);
         }
 }
-static void bands(void **state) { /* several rows, which stand in turn, times bytes or 4 bits as they are packed */
+/* several rows, which stand in turn, times bytes or 4 bits as they are packed */
+static void bands(void **state) {
     (void)state;
     const int heights[] = {2, 3, 4};
     band *w = malloc(sizeof *w);
@@ -193,7 +220,8 @@ static void bands(void **state) { /* several rows, which stand in turn, times by
     memset(w, 0, sizeof *w);
     EACH_LEVEL_OF(hone_bits_best())
     for (int block = 16; block <= 256 && hone_bits_best()->many; block *= 2)
-        for (int kind = 0; kind < 24; kind++) check_band(w, heights[kind / 8], kind & 1, block, kind & 2, kind & 4);
+        for (int kind = 0; kind < 24; kind++)
+            check_band(w, heights[kind / 8], kind & 1, block, kind & 2, kind & 4);
     free(w);
 }
 static void floats(void **state) { /* units of 8 bits as floats, four columns to each place */
@@ -205,7 +233,8 @@ static void floats(void **state) { /* units of 8 bits as floats, four columns to
             int8_t b[64 * N], zero[N];
             float scale[N], shift[N], out[4][64 * STEP], *to[4];
             for (int k = 0; k < block * N; k++) b[k] = (int8_t)draw(-128, 127);
-            for (int j = 0; j < N; j++) scale[j] = random_float(1), shift[j] = random_float(10), zero[j] = (int8_t)draw(-128, 127);
+            for (int j = 0; j < N; j++)
+                scale[j] = random_float(1), shift[j] = random_float(10), zero[j] = (int8_t)draw(-128, 127);
             for (int q = 0; q < 4; q++) {
                 to[q] = out[q];
                 for (int k = 0; k < 64 * STEP; k++) out[q][k] = 99;
@@ -217,7 +246,8 @@ static void floats(void **state) { /* units of 8 bits as floats, four columns to
                     for (int i = 0; i < STEP; i++) {
                         const int j = 4 * q + i, there = i < 4 && k < block;
                         const int v = there ? b[k / 4 * 4 * N + 4 * j + k % 4] - (how & 1 ? zero[j] : 0) : 0;
-                        const double want = !there ? 99 : (double)v * (double)scale[j] - (how & 2 ? (double)shift[j] : 0);
+                        const double want =
+                            !there ? 99 : (double)v * (double)scale[j] - (how & 2 ? (double)shift[j] : 0);
                         assert_true(fabs((double)out[q][k * STEP + i] - want) <= 1e-7 * (256 + 10));
                     }
         }
@@ -238,9 +268,10 @@ static void unpacks(void **state) {
             for (int u = 0; u < UNITS; u++)
                 for (int f = 0; f < 8 / bits; f++)
                     for (int i = 0; i < HONE_BITS_UNIT; i++)
-                        assert_int_equal(to[(u * 8 / bits + f) * HONE_BITS_UNIT + i],
-                                         ((from[u * HONE_BITS_UNIT + i] ^ flip) >> f * bits & ((1 << bits) - 1)) -
-                                             (zeros ? zero[u * N + i / 4] : 5));
+                        assert_int_equal(
+                            to[(u * 8 / bits + f) * HONE_BITS_UNIT + i],
+                            ((from[u * HONE_BITS_UNIT + i] ^ flip) >> f * bits & ((1 << bits) - 1)) -
+                                (zeros ? zero[u * N + i / 4] : 5));
         }
 }
 
@@ -254,20 +285,24 @@ static void make(const node_row *r, char *text, size_t room_of) {
     char zero[160] = "", rows_of[32];
     const bool floats = *r->zero && strcmp(r->zero, "u8");
     if (*r->zero)
-        snprintf(zero, sizeof zero, "z: %s[%d] = random(3, 0, %d); ", r->zero, r->n * (floats ? blocks : (blocks * r->bits + 7) / 8),
-                 floats ? (1 << r->bits) - 1 : 255);
-    snprintf(rows_of, sizeof rows_of, r->m > 6 && r->m % 2 == 0 ? "2, %d" : "%d", r->m > 6 && r->m % 2 == 0 ? r->m / 2 : r->m);
+        snprintf(zero, sizeof zero, "z: %s[%d] = random(3, 0, %d); ", r->zero,
+                 r->n * (floats ? blocks : (blocks * r->bits + 7) / 8), floats ? (1 << r->bits) - 1 : 255);
+    snprintf(rows_of, sizeof rows_of, r->m > 6 && r->m % 2 == 0 ? "2, %d" : "%d",
+             r->m > 6 && r->m % 2 == 0 ? r->m / 2 : r->m);
     snprintf(text, room_of,
-             "graph g (x: %s[%s, %d]) -> y { b: u8[%d, %d, %d] = random(1, 0, 255); s: %s[%d, %d] = random(2, -0.1, 0.1); %s"
-             "bias: %s[%d] = random(4, -1, 1); v = com.microsoft.MatMulNBits(x, b, s%s) {K: %d, N: %d, bits: %d, block_size: %d, "
+             "graph g (x: %s[%s, %d]) -> y { b: u8[%d, %d, %d] = random(1, 0, 255); s: %s[%d, %d] = "
+             "random(2, -0.1, 0.1); %s"
+             "bias: %s[%d] = random(4, -1, 1); v = com.microsoft.MatMulNBits(x, b, s%s) {K: %d, N: %d, bits: "
+             "%d, block_size: %d, "
              "accuracy_level: %d}; %s }",
-             r->type, rows_of, r->k, r->n, blocks, r->block * r->bits / 8, r->type, r->n, blocks, zero, r->type, r->n,
-             *r->zero ? ", z" : "", r->k, r->n, r->bits, r->block, r->level, r->after);
+             r->type, rows_of, r->k, r->n, blocks, r->block * r->bits / 8, r->type, r->n, blocks, zero,
+             r->type, r->n, *r->zero ? ", z" : "", r->k, r->n, r->bits, r->block, r->level, r->after);
 }
 static void check(const node_row *r) {
     char text[1024];
     make(r, text, sizeof text);
-    /* at level 4 a value is off by at most half of 1/119 of its block's largest, 2: of weights of at most 0.1 * 2^bits */
+    /* at level 4 a value is off by at most half of 1/119 of its block's largest, 2: of weights of at most 0.1
+       * 2^bits */
     const double most = 0.1 * (double)(1 << r->bits), half = strcmp(r->type, "f32") ? 0.02 : 1e-5;
     const double atol = r->level == 4 ? most * 2 * 0.5 / 119 * 5 * sqrt(r->k) : most * half * sqrt(r->k);
     EACH_LEVEL_OF(hone_bits_best())
@@ -278,7 +313,8 @@ static hone_value *half_input(const hone_graph *g, int k) {
     hone_value *x;
     assert_int_equal(hone_value_tensor(v->dtype, v->dim, v->rank, &x), HONE_OK);
     for (int64_t q = 0; q < hone_value_count(x); q++)
-        hone_dtype_store(v->dtype, (char *)x->data + q * hone_dtypes[v->dtype].bytes, HONE_F32, (hone_scalar){.f32 = number()}, false);
+        hone_dtype_store(v->dtype, (char *)x->data + q * hone_dtypes[v->dtype].bytes, HONE_F32,
+                         (hone_scalar){.f32 = number()}, false);
     return x;
 }
 static void nodes(void **state) {
@@ -304,18 +340,21 @@ static void nodes(void **state) {
                 }
     check(&(node_row){4, 32, 96, 33, 1, 4, "", "f32", "y = Identity(v);"});
     check(&(node_row){4, 32, 96, 33, 1, 4, "u8", "f32", "y = Identity(v);"});
-    check(
-        &(node_row){4, 32, 2080, 20, SLOW ? 3 : 131, 4, "u8", "f32", "y = Identity(v);"}); /* several pieces of K, several tiles of rows */
+    /* several pieces of K, several tiles of rows */
+    check(&(node_row){4, 32, 2080, 20, SLOW ? 3 : 131, 4, "u8", "f32", "y = Identity(v);"});
     check(&(node_row){8, 32, 1056, 20, SLOW ? 3 : 131, 0, "u8", "f32", "y = Identity(v);"});
-    for (int bits = 2; bits <= 8; bits *= 2) /* several rows: in bands of 8 bits, and as floats; panels that end anywhere, pieces of K */
+    /* several rows: in bands of 8 bits, and as floats; panels that end anywhere, pieces of K */
+    for (int bits = 2; bits <= 8; bits *= 2)
         for (int z = 0; z < 3; z++)
             for (int level = 0; level <= 4; level += 4) {
-                const int block = 16 << draw(0, 4), k = draw(0, 1) ? draw(1, 2 * block) : draw(513, SLOW ? 600 : 800);
+                const int block = 16 << draw(0, 4),
+                          k = draw(0, 1) ? draw(1, 2 * block) : draw(513, SLOW ? 600 : 800);
                 check(&(node_row){bits, block, k, draw(2, SLOW ? 30 : 60),
-                                  draw(0, 1) ? draw(2, SLOW ? 14 : 20) : draw(SLOW ? 2 : 28, SLOW ? 14 : 40), level, zeros[z], "f32",
-                                  "y = Identity(v);"});
+                                  draw(0, 1) ? draw(2, SLOW ? 14 : 20) : draw(SLOW ? 2 : 28, SLOW ? 14 : 40),
+                                  level, zeros[z], "f32", "y = Identity(v);"});
             }
-    check(&(node_row){4, 16, 40, 50, SLOW ? 13 : 270, 0, "u8", "f32", "y = Identity(v);"}); /* two tiles of rows */
+    /* two tiles of rows */
+    check(&(node_row){4, 16, 40, 50, SLOW ? 13 : 270, 0, "u8", "f32", "y = Identity(v);"});
 }
 static void halves(void **state) {
     (void)state;
@@ -338,7 +377,8 @@ static void halves(void **state) {
                 make(&r, text, sizeof text);
                 const double most = 0.1 * (double)(1 << bits);
                 EACH_LEVEL_OF(hone_bits_best())
-                if (!twin_check(text, half_input, most * 0.5, 0.02, "bits")) fail_msg("not by its kernels: %s", text);
+                if (!twin_check(text, half_input, most * 0.5, 0.02, "bits"))
+                    fail_msg("not by its kernels: %s", text);
             }
 }
 static int odd_at;
@@ -361,11 +401,13 @@ static void odd(void **state) {
         for (int m = 1; m <= 19; m += 6)
             for (int level = 0; level <= 4; level += 4)
                 for (int again = 0; again < (m == 1 ? 6 : 1); again++) {
-                    const node_row r = {bits, 32, 90, 19, m, level, again & 1 ? "u8" : "", "f32", "y = Identity(v);"};
+                    const node_row r = {
+                        bits, 32, 90, 19, m, level, again & 1 ? "u8" : "", "f32", "y = Identity(v);"};
                     char text[1024];
                     make(&r, text, sizeof text);
                     odd_at = m == 1 ? again : 11;
-                    EACH_LEVEL_OF(hone_bits_best()) twin_check(text, odd_input, 1, level ? 0.5 : 1e-5, "bits");
+                    EACH_LEVEL_OF(hone_bits_best())
+                    twin_check(text, odd_input, 1, level ? 0.5 : 1e-5, "bits");
                 }
 }
 /* ---- weights that a DequantizeLinear makes floats ---- */
@@ -390,57 +432,72 @@ static void pair_text(const pair_row *r, char *text, size_t room_of) {
                                       : "t = Transpose(d) {perm: [1, 0]}; y = MatMul(x, t);",
              r->n);
     snprintf(text, room_of,
-             "graph g (x: f32[%d, %d]) -> y { w: %s[%d, %d] = random(1, %d, %d); s: f32%s = random(2, -0.1, 0.1); %sd = "
+             "graph g (x: f32[%d, %d]) -> y { w: %s[%d, %d] = random(1, %d, %d); s: f32%s = random(2, -0.1, "
+             "0.1); %sd = "
              "DequantizeLinear(w, s%s) %s; %s }",
-             r->m, r->k, r->type, by_n ? r->n : r->k, by_n ? r->k : r->n, low, high, scale, zero, *r->zero ? ", z" : "", how, root);
+             r->m, r->k, r->type, by_n ? r->n : r->k, by_n ? r->k : r->n, low, high, scale, zero,
+             *r->zero ? ", z" : "", how, root);
 }
 static void pairs(void **state) {
     (void)state;
     const pair_row rows_of[] = {
-        {"u4", "MatMul", "z", 32, 1030, 1024, 2}, {"i4", "MatMul", "", 64, 1024, 1024, 1},  {"i4", "Transpose", "z", 16, 1024, 1025, 1},
-        {"u4", "Gemm", "", 128, 1100, 1000, 1},   {"u2", "MatMul", "z", 16, 1040, 1024, 1}, {"i8", "MatMul", "z", 32, 1024, 1030, 1},
-        {"u8", "Gemm", "z", 256, 1024, 1024, 1},  {"i4", "MatMul", "z", 0, 1050, 1000, 2},  {"u4", "Gemm", "z", 0, 1024, 1024, 1},
-        {"i4", "MatMul", "", -1, 1024, 1024, 1},
+        {"u4", "MatMul", "z", 32, 1030, 1024, 2},    {"i4", "MatMul", "", 64, 1024, 1024, 1},
+        {"i4", "Transpose", "z", 16, 1024, 1025, 1}, {"u4", "Gemm", "", 128, 1100, 1000, 1},
+        {"u2", "MatMul", "z", 16, 1040, 1024, 1},    {"i8", "MatMul", "z", 32, 1024, 1030, 1},
+        {"u8", "Gemm", "z", 256, 1024, 1024, 1},     {"i4", "MatMul", "z", 0, 1050, 1000, 2},
+        {"u4", "Gemm", "z", 0, 1024, 1024, 1},       {"i4", "MatMul", "", -1, 1024, 1024, 1},
     };
     for (size_t k = 0; k < sizeof rows_of / sizeof *rows_of; k += SLOW ? 3 : 1) {
         char text[1024];
         pair_text(rows_of + k, text, sizeof text);
         const double most = 0.1 * (rows_of[k].type[1] == '8' ? 256 : rows_of[k].type[1] == '4' ? 30 : 6);
-        if (twin_check(text, twin_input, most * 1e-5 * 32, 1e-5, "bits") != 1) fail_msg("not by its kernels: %s", text);
+        if (twin_check(text, twin_input, most * 1e-5 * 32, 1e-5, "bits") != 1)
+            fail_msg("not by its kernels: %s", text);
     }
     const char *const texts[] = {
         /* small; read twice; 8 bits a column; blocks along N; a Transpose that is none */
-        "graph g (x: f32[3, 64]) -> y { w: u4[64, 64] = random(1, 0, 15); s: f32[2, 64] = random(2, -0.1, 0.1); "
+        "graph g (x: f32[3, 64]) -> y { w: u4[64, 64] = random(1, 0, 15); s: f32[2, 64] = random(2, -0.1, "
+        "0.1); "
         "d = DequantizeLinear(w, s) {axis: 0, block_size: 32}; y = MatMul(x, d); }",
-        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[32, 1024] = random(2, -0.1, 0.1); "
+        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[32, 1024] = random(2, "
+        "-0.1, 0.1); "
         "d = DequantizeLinear(w, s) {axis: 0, block_size: 32}; u = MatMul(x, d); y = MatMul(u, d); }",
-        "graph g (x: f32[1, 1024]) -> y { w: i8[1024, 1024] = random(1, -128, 127); s: f32[1024] = random(2, -0.1, 0.1); "
+        "graph g (x: f32[1, 1024]) -> y { w: i8[1024, 1024] = random(1, -128, 127); s: f32[1024] = random(2, "
+        "-0.1, 0.1); "
         "d = DequantizeLinear(w, s) {axis: 1}; y = MatMul(x, d); }",
-        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[1024, 32] = random(2, -0.1, 0.1); "
+        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[1024, 32] = random(2, "
+        "-0.1, 0.1); "
         "d = DequantizeLinear(w, s) {axis: 1, block_size: 32}; y = MatMul(x, d); }",
-        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[1024, 32] = random(2, -0.1, 0.1); "
-        "d = DequantizeLinear(w, s) {axis: 1, block_size: 32}; t = Transpose(d) {perm: [0, 1]}; y = MatMul(x, t); }"};
+        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[1024, 32] = random(2, "
+        "-0.1, 0.1); "
+        "d = DequantizeLinear(w, s) {axis: 1, block_size: 32}; t = Transpose(d) {perm: [0, 1]}; y = "
+        "MatMul(x, t); }"};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k += SLOW ? 4 : 1)
         assert_int_equal(twin_check(texts[k], twin_input, 1e-1, 1e-3, "bits"), 0);
 }
-/* What is not of that form is left to tile code: with g_idx, with blocks above 256, with weights that are computed. */
+/* What is not of that form is left to tile code: with g_idx, with blocks above 256, with weights that are
+   computed. */
 static void others(void **state) {
     (void)state;
     const char *const texts[] = {
-        "graph g (x: f32[3, 64]) -> y { b: u8[9, 2, 16] = random(1, 0, 255); s: f32[9, 2] = random(2, -0.1, 0.1); i: i32[64] = random(3, "
+        "graph g (x: f32[3, 64]) -> y { b: u8[9, 2, 16] = random(1, 0, 255); s: f32[9, 2] = random(2, -0.1, "
+        "0.1); i: i32[64] = random(3, "
         "0, 1); "
         "y = com.microsoft.MatMulNBits(x, b, s, _, i) {K: 64, N: 9, bits: 4, block_size: 32}; }",
-        "graph g (x: f32[3, 600]) -> y { b: u8[9, 2, 256] = random(1, 0, 255); s: f32[9, 2] = random(2, -0.1, 0.1); "
+        "graph g (x: f32[3, 600]) -> y { b: u8[9, 2, 256] = random(1, 0, 255); s: f32[9, 2] = random(2, "
+        "-0.1, 0.1); "
         "y = com.microsoft.MatMulNBits(x, b, s) {K: 600, N: 9, bits: 4, block_size: 512}; }",
         "graph g (x: f32[3, 64], b: u8[9, 2, 16]) -> y { s: f32[9, 2] = random(2, -0.1, 0.1); "
         "y = com.microsoft.MatMulNBits(x, b, s) {K: 64, N: 9, bits: 4, block_size: 32}; }"};
-    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) assert_int_equal(twin_check(texts[k], twin_input, 1e-3, 1e-4, "bits"), 0);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        assert_int_equal(twin_check(texts[k], twin_input, 1e-3, 1e-4, "bits"), 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quantizes), cmocka_unit_test(rows),   cmocka_unit_test(one),
-                                       cmocka_unit_test(bands),     cmocka_unit_test(floats), cmocka_unit_test(unpacks),
-                                       cmocka_unit_test(nodes),     cmocka_unit_test(halves), cmocka_unit_test(odd),
-                                       cmocka_unit_test(pairs),     cmocka_unit_test(others)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantizes), cmocka_unit_test(rows),   cmocka_unit_test(one),
+        cmocka_unit_test(bands),     cmocka_unit_test(floats), cmocka_unit_test(unpacks),
+        cmocka_unit_test(nodes),     cmocka_unit_test(halves), cmocka_unit_test(odd),
+        cmocka_unit_test(pairs),     cmocka_unit_test(others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Recorded launches (device/captured.h). First the book-keeping alone: which run records, sixteen graphs at most, which of them goes. Then sessions on a row that is OpenCL's but for its
-   launches, which it can record: it keeps their arguments by value and launches them again when they are replayed, as a CUDA graph does. So what a replay does with memory that has
-   moved, plans that have gone and runs that fail is seen without an NVIDIA GPU. Skipped where there is no OpenCL device. */
+   Recorded launches (device/captured.h). First the book-keeping alone: which run records, sixteen graphs at
+   most, which of them goes. Then sessions on a row that is OpenCL's but for its
+   launches, which it can record: it keeps their arguments by value and launches them again when they are
+   replayed, as a CUDA graph does. So what a replay does with memory that has
+   moved, plans that have gone and runs that fail is seen without an NVIDIA GPU. Skipped where there is no
+   OpenCL device. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +22,7 @@
 #include "hone/hone.h"
 #include "onnx_write.h"
 
-/* ---- the book-keeping ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the book-keeping ---------------------------------------------------------------------------------- */
 static int begun, ended, replayed, freed, launched;
 static hone_status counted_begin(void *queue) {
     (void)queue;
@@ -61,13 +64,15 @@ static void counts(void **state) {
     for (int round = 0; round < 3; round++)
         for (uint64_t k = 2; k <= 17; k++) run_key(c, k); /* 17 in all */
     assert_int_equal(hone_captured_graphs(c), 16);
-    for (int round = 0; round < 3; round++) run_key(c, 1); /* 1 was the least recently used: it went, and comes back for another */
+    /* 1 was the least recently used: it went, and comes back for another */
+    for (int round = 0; round < 3; round++) run_key(c, 1);
     assert_int_equal(hone_captured_graphs(c), 16);
     assert_int_equal(freed, 2);
     hone_captured_destroy(c);
     assert_int_equal(freed, ended);
 
-    c = hone_captured_create(&counted, NULL); /* a turn of twenty: sixteen are replayed every time, none is thrown out */
+    /* a turn of twenty: sixteen are replayed every time, none is thrown out */
+    c = hone_captured_create(&counted, NULL);
     begun = ended = replayed = freed = 0;
     for (int round = 0; round < 10; round++)
         for (uint64_t k = 0; k < 20; k++) run_key(c, k);
@@ -80,7 +85,7 @@ static void counts(void **state) {
     hone_captured_destroy(c);
 }
 
-/* ---- a row that records --------------------------------------------------------------------------------------------------------------- */
+/* ---- a row that records -------------------------------------------------------------------------------- */
 extern hone_printed hone_printed_opencl;
 typedef struct recorded {
     void *kernel;
@@ -108,7 +113,8 @@ static void close_queue(void *at) {
     below()->close(q->inner);
     free(q);
 }
-static hone_status launch(void *at, void *kernel, int64_t groups, int threads, const hone_printed_arg *arg, int n) {
+static hone_status launch(void *at, void *kernel, int64_t groups, int threads, const hone_printed_arg *arg,
+                          int n) {
     queue *q = at;
     if (!q->recording) {
         plain++;
@@ -171,13 +177,15 @@ static void graph_free(void *at, void *graph) {
 }
 static const hone_capture capture = {begin, end, replay, graph_free};
 static hone_printed_driver driver;
-static hone_printed row = {.row = HONE_PRINTED_ROW("recorder", "OpenCL", 0), .driver = &driver};
+static hone_printed row = {.row = HONE_PRINTED_ROW("recorder", false, "OpenCL", 0), .driver = &driver};
 static bool there;
 static int set_up(void **state) {
     (void)state;
-    setenv("HONE_GUARD", "0", 1); /* where each block has memory of its own, addresses change from run to run, and nothing is replayed */
+    /* where each block has memory of its own, addresses change from run to run, and nothing is replayed */
+    setenv("HONE_GUARD", "0", 1);
     driver = *below();
-    driver.queue = open_queue, driver.close = close_queue, driver.launch = launch, driver.copy_in = copy_in, driver.copy_out = copy_out;
+    driver.queue = open_queue, driver.close = close_queue, driver.launch = launch, driver.copy_in = copy_in,
+    driver.copy_out = copy_out;
     driver.wait = wait_queue, driver.peek = peek, driver.capture = &capture;
     there = driver.count() > 0;
     return hone_devices_add(&row.row) != HONE_OK;
@@ -188,7 +196,8 @@ static int set_up(void **state) {
         skip();                                                \
     }
 
-/* y = Softmax(Gather(x, at) + x), z = TopK's places of the rows' sums: an index that may be wrong, several launches, a host step with launches after it. rows are free. */
+/* y = Softmax(Gather(x, at) + x), z = TopK's places of the rows' sums: an index that may be wrong, several
+   launches, a host step with launches after it. rows are free. */
 static hone_model *model(bool host) {
     msg g = {0};
     const int64_t k = 2, axis = 1;
@@ -231,7 +240,8 @@ static inputs drawn(int rows, unsigned seed) {
     inputs in = {0};
     assert_int_equal(hone_tensor_create(HONE_DTYPE_F32, (int64_t[]){rows, 5}, 2, &in.x), HONE_OK);
     assert_int_equal(hone_tensor_create(HONE_DTYPE_I64, (int64_t[]){rows}, 1, &in.at), HONE_OK);
-    for (int k = 0; k < rows * 5; k++) ((float *)hone_value_data(in.x))[k] = (float)((k * 7 + (int)seed * 13) % 31) / 8;
+    for (int k = 0; k < rows * 5; k++)
+        ((float *)hone_value_data(in.x))[k] = (float)((k * 7 + (int)seed * 13) % 31) / 8;
     for (int k = 0; k < rows; k++) ((int64_t *)hone_value_data(in.at))[k] = (k * 5 + (int)seed) % rows;
     return in;
 }
@@ -246,13 +256,14 @@ static bool same(hone_value *a, hone_value *b) {
 static int both(hone_session *there_, hone_session *here, int rows, unsigned seed) {
     const inputs in = drawn(rows, seed);
     hone_value *a = NULL, *b = NULL;
-    int wrong = hone_session_run(there_, (hone_value *[]){in.x, in.at}, &a) || hone_session_run(here, (hone_value *[]){in.x, in.at}, &b) ||
-                !same(a, b);
+    int wrong = hone_session_run(there_, (hone_value *[]){in.x, in.at}, &a) ||
+                hone_session_run(here, (hone_value *[]){in.x, in.at}, &b) || !same(a, b);
     hone_value_free(a), hone_value_free(b);
     release(in);
     return wrong;
 }
-static void shapes(void **state) { /* larger ones make arenas move; plans go where only two are kept; host steps cut segments */
+/* larger ones make arenas move; plans go where only two are kept; host steps cut segments */
+static void shapes(void **state) {
     (void)state;
     NEEDS_DEVICE
     for (int how = 0; how < 4; how++) {
@@ -264,7 +275,8 @@ static void shapes(void **state) { /* larger ones make arenas move; plans go whe
         assert_int_equal(replays, how & 1 ? 6 : 3);
         for (int k = 0; k < 5; k++) assert_int_equal(both(a, b, 700, seed++), 0);
         for (int k = 0; k < 5; k++) assert_int_equal(both(a, b, 40, seed++), 0);
-        for (int k = 0; k < 60; k++) assert_int_equal(both(a, b, 20 + (int)(seed * 7 % 5), seed + 1), 0), seed++;
+        for (int k = 0; k < 60; k++)
+            assert_int_equal(both(a, b, 20 + (int)(seed * 7 % 5), seed + 1), 0), seed++;
         for (int k = 0; k < 25; k++)
             for (int q = 0; q < 3; q++) assert_int_equal(both(a, b, 50 + k, seed++), 0);
         assert_true(graphs_now <= 16);
@@ -303,7 +315,8 @@ static void fails(void **state) { /* what fails says where, from a replay too, a
     assert_int_equal(records, had + 1);
     hone_session_free(a), hone_session_free(b), hone_model_free(m);
 }
-static void stay(void **state) { /* outputs in memory of the device: two tensors in turn, then a new one every time */
+/* outputs in memory of the device: two tensors in turn, then a new one every time */
+static void stay(void **state) {
     (void)state;
     NEEDS_DEVICE
     hone_model *m = model(false);
@@ -334,7 +347,8 @@ typedef struct {
 static void *work(void *arg) {
     worker *w = arg;
     hone_session *a = session(w->m, "recorder", 3, 0), *b = session(w->m, NULL, 0, 0);
-    for (int k = 0; k < 120; k++) w->wrong += both(a, b, 30 + (int)((w->seed + (unsigned)k / 3) % 5), w->seed + (unsigned)k);
+    for (int k = 0; k < 120; k++)
+        w->wrong += both(a, b, 30 + (int)((w->seed + (unsigned)k / 3) % 5), w->seed + (unsigned)k);
     hone_session_free(a), hone_session_free(b);
     return NULL;
 }
@@ -351,7 +365,8 @@ static void threads(void **state) {
     assert_int_equal(graphs_now, 0);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(shapes), cmocka_unit_test(fails), cmocka_unit_test(stay),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(shapes),
+                                       cmocka_unit_test(fails), cmocka_unit_test(stay),
                                        cmocka_unit_test(threads)};
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

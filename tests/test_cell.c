@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Recurrent networks as the CPU runs them, against the definition: every form that has a step of its own, and those next to it that have none; random odd
-   shapes, every CPU level, one thread, two and many (equal bits), states that come with the run, from a constant, or not at all. */
+   Recurrent networks as the CPU runs them, against the definition: every form that has a step of its own, and
+   those next to it that have none; random odd shapes, every CPU level, one thread, two and many (equal bits),
+   states that come with the run, from a constant, or not at all. */
 #include "twin.h"
 
 enum { ROUNDS = SLOW ? 1 : 3 };
@@ -45,43 +46,55 @@ static int try_form(const form *f, int t, int b, int i, int h, int way, int lens
     if (peep) sprintf(numbers + strlen(numbers), "p: f32[%d, %d] = random(8, -1, 1); ", d, 3 * h);
     if (bias) sprintf(numbers + strlen(numbers), "b: f32[%d, %d] = random(6, -1, 1); ", d, f->biases * h);
     static const char *const wanted[] = {"y, yh", "y", "yh", "y, yh, yc"};
-    snprintf(
-        text, sizeof text,
-        "graph g (%s) -> %s { w: f32[%d, %d, %d] = random(4, -0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, 0.4); %s%sy, yh%s = %s(x, w, "
-        "r, %s, %s%s%s) {hidden_size: %d, direction: \"%s\"%s}; }",
-        in, wanted[outputs == 3 && !lstm ? 0 : outputs], d, f->gates * h, i, d, f->gates * h, h, numbers, before, lstm ? ", yc" : "", f->op,
-        bias ? "b" : "_", lens ? "lens" : "_", state, peep ? ", p" : "", h, directions[way], f->attributes);
-    for (char *c; !first && !peep && (c = strstr(text, ", _)"));) memmove(c, c + 3, strlen(c + 3) + 1); /* no trailing gaps */
-    return twin_check(text, twin_input, slack + 2e-5 + 5e-8 * h, 1e-5, "cell");                         /* a long sum rounds more */
+    snprintf(text, sizeof text,
+             "graph g (%s) -> %s { w: f32[%d, %d, %d] = random(4, -0.4, 0.4); r: f32[%d, %d, %d] = random(5, "
+             "-0.4, 0.4); %s%sy, yh%s = %s(x, w, "
+             "r, %s, %s%s%s) {hidden_size: %d, direction: \"%s\"%s}; }",
+             in, wanted[outputs == 3 && !lstm ? 0 : outputs], d, f->gates * h, i, d, f->gates * h, h, numbers,
+             before, lstm ? ", yc" : "", f->op, bias ? "b" : "_", lens ? "lens" : "_", state,
+             peep ? ", p" : "", h, directions[way], f->attributes);
+    /* no trailing gaps */
+    for (char *c; !first && !peep && (c = strstr(text, ", _)"));) memmove(c, c + 3, strlen(c + 3) + 1);
+    return twin_check(text, twin_input, slack + 2e-5 + 5e-8 * h, 1e-5, "cell"); /* a long sum rounds more */
 }
 static void own_steps(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) for (size_t k = 0;
+                                                                 k < sizeof forms / sizeof *forms; k++) {
         const int h = draw(0, 9) ? draw(2, 40) : draw(60, 80), b = draw(0, 2) ? draw(1, 3) : draw(4, 11);
-        assert_int_equal(try_form(forms + k, draw(1, 5), b, draw(1, 9), h, draw(0, 2), 0, false), forms[k].own);
+        assert_int_equal(try_form(forms + k, draw(1, 5), b, draw(1, 9), h, draw(0, 2), 0, false),
+                         forms[k].own);
     }
 }
 static void lengths_and_peepholes(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < 1; round++) {
-        for (int k = 0; k < 4; k++) { /* where a sequence ends, its way back begins: data, which no step of its own looks at */
+        /* where a sequence ends, its way back begins: data, which no step of its own looks at */
+        for (int k = 0; k < 4; k++) {
             const int way = draw(0, 2);
-            assert_int_equal(try_form(forms + k, draw(1, 7), draw(1, 3), draw(1, 9), draw(2, 40), way, draw(1, 2), false), way == 0);
+            assert_int_equal(
+                try_form(forms + k, draw(1, 7), draw(1, 3), draw(1, 9), draw(2, 40), way, draw(1, 2), false),
+                way == 0);
         }
-        assert_int_equal(try_form(forms, draw(1, 7), draw(1, 3), draw(1, 9), draw(2, 40), draw(0, 2), 0, true), 0);
+        assert_int_equal(
+            try_form(forms, draw(1, 7), draw(1, 3), draw(1, 9), draw(2, 40), draw(0, 2), 0, true), 0);
     }
 }
-static void long_rows(void **state) { /* a state longer than the most of K at a time, and columns that are no whole vectors */
+/* a state longer than the most of K at a time, and columns that are no whole vectors */
+static void long_rows(void **state) {
     (void)state;
-    for (int k = 0; k < 4 && !SLOW; k++) assert_int_equal(try_form(forms + k, 2, 1, 1, k < 3 ? 203 : 2051, 0, 0, false), 1);
+    for (int k = 0; k < 4 && !SLOW; k++)
+        assert_int_equal(try_form(forms + k, 2, 1, 1, k < 3 ? 203 : 2051, 0, 0, false), 1);
 }
-/* Weights and states rounded to bf16, where it is asked for and pays: whole panels of whole steps, one row and several. States are below 1, weights below 0.4. */
+/* Weights and states rounded to bf16, where it is asked for and pays: whole panels of whole steps, one row
+   and several. States are below 1, weights below 0.4. */
 static void in_halves(void **state) {
     (void)state;
     twin_precision = HONE_DTYPE_BF16, slack = 0.06;
     EACH_LEVEL for (int k = 0; k < 4; k++) for (int round = 0; round < ROUNDS; round++) {
         const int b = round == 0 ? draw(0, 1) ? 1 : draw(2, 12) : round == 1 ? 1 : draw(17, 36);
-        assert_int_equal(try_form(forms + k, draw(1, 4), b, draw(1, 9), 32 * draw(1, 3), draw(0, 2), 0, false), 1);
+        assert_int_equal(
+            try_form(forms + k, draw(1, 4), b, draw(1, 9), 32 * draw(1, 3), draw(0, 2), 0, false), 1);
     }
     twin_precision = HONE_DTYPE_NONE, slack = 0;
 }
@@ -107,18 +120,20 @@ static void shared_columns(void **state) {
     EACH_LEVEL for (int k = 0; k < 4; k++) {
         const int h = k == 3 ? 512 : 256, t = 3;
         assert_int_equal(try_form(forms + k, t, draw(1, 2), 2, h, k == 1 ? 2 : 0, 0, false), 1);
-        assert_int_equal(rounds_of(text, 24), k == 2 ? 0 : t); /* what is reset must be there before it is multiplied */
+        /* what is reset must be there before it is multiplied */
+        assert_int_equal(rounds_of(text, 24), k == 2 ? 0 : t);
         assert_int_equal(rounds_of(text, 1), 0);
     }
 }
 static void infinite(void **state) { /* states and inputs that are no numbers */
     (void)state;
     EACH_LEVEL for (int k = 0; k < 4; k++) {
-        snprintf(
-            text, sizeof text,
-            "graph g (x: f32[3, 1, 2]) -> y, yh { w: f32[1, %d, 2] = random(4, -0.4, 0.4); r: f32[1, %d, 19] = random(5, -0.4, 0.4); m: "
-            "f32[3, 1, 1] = {1, %s, 2}; z = Mul(x, m); y, yh%s = %s(z, w, r) {hidden_size: 19%s}; }",
-            19 * forms[k].gates, 19 * forms[k].gates, k % 2 ? "inf" : "nan", k ? "" : ", yc", forms[k].op, forms[k].attributes);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[3, 1, 2]) -> y, yh { w: f32[1, %d, 2] = random(4, -0.4, 0.4); r: f32[1, "
+                 "%d, 19] = random(5, -0.4, 0.4); m: "
+                 "f32[3, 1, 1] = {1, %s, 2}; z = Mul(x, m); y, yh%s = %s(z, w, r) {hidden_size: 19%s}; }",
+                 19 * forms[k].gates, 19 * forms[k].gates, k % 2 ? "inf" : "nan", k ? "" : ", yc",
+                 forms[k].op, forms[k].attributes);
         assert_int_equal(twin_check(text, twin_input, 2e-5, 1e-5, "cell"), 1);
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The table of devices: two more rows, made here, through which models run to the same bits. One runs the CPU's steps alone and in its own order, tiles backwards from one that is drawn, scratch full
-   of ones; the other has no tactic but the definition. So plan/ and run/ go through the table and nothing else, and steps hold to what they promise: any order of tiles, no
+   The table of devices: two more rows, made here, through which models run to the same bits. One runs the
+   CPU's steps alone and in its own order, tiles backwards from one that is drawn, scratch full
+   of ones; the other has no tactic but the definition. So plan/ and run/ go through the table and nothing
+   else, and steps hold to what they promise: any order of tiles, no
    scratch that is trusted. Both have the host's memory. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,14 +16,12 @@
 #include "base/flush.h"
 #include "base/thread.h"
 #include "run/exec.h"
+#include "random.h"
 
 static uint64_t random_state = 7;
-static uint64_t draw(uint64_t below) {
-    random_state ^= random_state << 13, random_state ^= random_state >> 7, random_state ^= random_state << 17;
-    return random_state % below;
-}
+static uint64_t draw(uint64_t below) { return next_random(&random_state) % below; }
 
-/* ---- two rows ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- two rows ------------------------------------------------------------------------------------------ */
 struct hone_queue {
     void *scratch;
     size_t bytes;
@@ -51,7 +51,8 @@ static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_ste
     if (s->host) return g->host(g->arg, s);
     if (q->bytes < s->scratch_bytes) {
         hone_free(q->scratch);
-        if (!(q->scratch = hone_alloc_raw(s->scratch_bytes))) return hone_fail(HONE_NO_MEMORY, "no memory for a run");
+        if (!(q->scratch = hone_alloc_raw(s->scratch_bytes)))
+            return hone_fail(HONE_NO_MEMORY, "no memory for a run");
         q->bytes = s->scratch_bytes;
     }
     const uint64_t mode = hone_float_mode();
@@ -59,7 +60,9 @@ static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_ste
     hone_status done = HONE_OK;
     for (int64_t r = 0; r < (s->rounds ? s->rounds : 1) && !done; r++) done = run_round(q, g, s, r);
     hone_float_set(mode);
-    return done ? hone_fail_at(done, "node '%s' (%s): ", s->of ? s->of->name : "", s->of ? s->of->program->name : "") : HONE_OK;
+    return done ? hone_fail_at(done, "node '%s' (%s): ", s->of ? s->of->name : "",
+                               s->of ? s->of->program->name : "")
+                : HONE_OK;
 }
 static hone_status seal(hone_arena *a, const hone_step *s, int n, const void **sealed) {
     int *count = HONE_NEW(a, int);
@@ -112,35 +115,45 @@ static const hone_device by_lot = {.name = "lot",
                                        .open = open_queue,
                                        .close = close_queue,
                                        .run = run_segment};
-static const hone_units lots = {.unit = {{&by_lot, 0}}, .n = 1}, definitions = {.unit = {{&definition, 0}}, .n = 1};
+static const hone_units lots = {.unit = {{&by_lot, 0}}, .n = 1},
+                        definitions = {.unit = {{&definition, 0}}, .n = 1};
 
-/* ---- models --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- models -------------------------------------------------------------------------------------------- */
 static const struct {
     const char *text;
     int64_t dim[4];
     int rank;
 } models[] = {
-    {"graph rows opset 18 (x: f32[n, 8]) -> y, z { v: f32[8, 8] = random(1, -1, 1); u: f32[16, 8] = random(2, -1, 1); last: i64[1] = "
+    {"graph rows opset 18 (x: f32[n, 8]) -> y, z { v: f32[8, 8] = random(1, -1, 1); u: f32[16, 8] = "
+     "random(2, -1, 1); last: i64[1] = "
      "{-1};\n"
-     "  a = MatMul(x, v); b = Softmax(a) {axis: -1}; j = Concat(a, b) {axis: 1}; c = MatMul(j, u); z = Add(c, a);\n"
+     "  a = MatMul(x, v); b = Softmax(a) {axis: -1}; j = Concat(a, b) {axis: 1}; c = MatMul(j, u); z = "
+     "Add(c, a);\n"
      "  s = ReduceSum(c, last) {keepdims: 1}; y = Div(c, s); }\n",
      {37, 8},
      2},
-    {"graph windows opset 18 (x: f32[n, 3, 20, 20]) -> y { w: f32[8, 3, 3, 3] = random(1, -1, 1); d: f32[8, 1, 3, 3] = random(2, -1, 1);\n"
+    {"graph windows opset 18 (x: f32[n, 3, 20, 20]) -> y { w: f32[8, 3, 3, 3] = random(1, -1, 1); d: f32[8, "
+     "1, 3, 3] = random(2, -1, 1);\n"
      "  e: f32[16, 8, 3, 3] = random(3, -1, 1); a = Conv(x, w) {pads: [1, 1, 1, 1]}; b = Relu(a);\n"
-     "  c = Conv(b, d) {group: 8, pads: [1, 1, 1, 1]}; f = Relu(c); g = Conv(f, e); h = MaxPool(g) {kernel_shape: [2, 2], strides: [2, "
+     "  c = Conv(b, d) {group: 8, pads: [1, 1, 1, 1]}; f = Relu(c); g = Conv(f, e); h = MaxPool(g) "
+     "{kernel_shape: [2, 2], strides: [2, "
      "2]};\n"
      "  y = GlobalAveragePool(h); }\n",
      {3, 3, 20, 20},
      4},
-    {"graph cut opset 18 (x: f32[n]) -> y, z { zero: f32[] = {0}; m1: i64[1] = {-1}; e = Exp(x); p = Greater(x, zero); at = NonZero(p);\n"
-     "  i = Reshape(at, m1); g = Gather(e, i); k = Softmax(g) {axis: 0}; h = ReduceMax(e); c = Greater(h, zero);\n"
-     "  y = Mul(k, h); z = If(c; g, e) {then_branch: graph t (; g: f32[], e: f32[]) -> r { r = Add(g, g); },\n"
+    {"graph cut opset 18 (x: f32[n]) -> y, z { zero: f32[] = {0}; m1: i64[1] = {-1}; e = Exp(x); p = "
+     "Greater(x, zero); at = NonZero(p);\n"
+     "  i = Reshape(at, m1); g = Gather(e, i); k = Softmax(g) {axis: 0}; h = ReduceMax(e); c = Greater(h, "
+     "zero);\n"
+     "  y = Mul(k, h); z = If(c; g, e) {then_branch: graph t (; g: f32[], e: f32[]) -> r { r = Add(g, g); "
+     "},\n"
      "  else_branch: graph f (; g: f32[], e: f32[]) -> r { r = Sub(e, e); }}; }\n",
      {23},
      1},
-    {"graph loop opset 18 (x: f32[n, 4]) -> y, all { m: i64[] = {5}; c: bool[] = {1}; w: f32[4, 4] = random(1, -1, 1);\n"
-     "  y, all = Loop(m, c, x; w) {body: graph b (i: i64[], go: bool[], v: f32[n, 4]; w: f32[4, 4]) -> go, r, s {\n"
+    {"graph loop opset 18 (x: f32[n, 4]) -> y, all { m: i64[] = {5}; c: bool[] = {1}; w: f32[4, 4] = "
+     "random(1, -1, 1);\n"
+     "  y, all = Loop(m, c, x; w) {body: graph b (i: i64[], go: bool[], v: f32[n, 4]; w: f32[4, 4]) -> go, "
+     "r, s {\n"
      "    p = MatMul(v, w); r = Tanh(p); s = Softmax(r) {axis: -1}; }}; }\n",
      {6, 4},
      2},
@@ -186,7 +199,8 @@ static void same_bits(void **state) {
         run(c, (hone_exec_options){.threads = 1, .interpret = true}, x, a);
         run(c, (hone_exec_options){.threads = 1, .units = &definitions}, x, b);
         same(a, b, c->graph->out.n);
-        assert_true(opened >= 3 && opened == closed && bound > 0 && joined > 0 && segments >= 6 && sealed >= 4);
+        assert_true(opened >= 3 && opened == closed && bound > 0 && joined > 0 && segments >= 6 &&
+                    sealed >= 4);
         hone_value_drop(x);
         hone_compiled_destroy(c);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Dtypes against their definition: small floats value by value, stores that saturate, runs of many at every CPU level, packed types.
-   Random cases come from a fixed seed, so a failure repeats. */
+   Dtypes against their definition: small floats value by value, stores that saturate, runs of many at every
+   CPU level, packed types. Random cases come from a fixed seed, so a failure repeats. */
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -14,16 +14,15 @@
 #include "base/dtype.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "random.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
-static uint64_t draw(void) { /* xorshift* */
-    seed ^= seed >> 12, seed ^= seed << 25, seed ^= seed >> 27;
-    return seed * 0x2545f4914f6cdd1du;
-}
+static uint64_t draw(void) { return next_random_star(&seed); }
 static int64_t draw_to(int64_t n) { return (int64_t)(draw() >> 1) % n; }
 
-static const hone_dtype small_floats[] = {HONE_DTYPE_F16,    HONE_DTYPE_BF16,       HONE_DTYPE_F8E4M3FN, HONE_DTYPE_F8E4M3FNUZ,
-                                          HONE_DTYPE_F8E5M2, HONE_DTYPE_F8E5M2FNUZ, HONE_DTYPE_F4E2M1,   HONE_DTYPE_F8E8M0};
+static const hone_dtype small_floats[] = {HONE_DTYPE_F16,        HONE_DTYPE_BF16,   HONE_DTYPE_F8E4M3FN,
+                                          HONE_DTYPE_F8E4M3FNUZ, HONE_DTYPE_F8E5M2, HONE_DTYPE_F8E5M2FNUZ,
+                                          HONE_DTYPE_F4E2M1,     HONE_DTYPE_F8E8M0};
 enum { SMALL_FLOATS = sizeof small_floats / sizeof *small_floats };
 
 static uint32_t code_of(hone_dtype t, double v, bool saturate) {
@@ -46,14 +45,16 @@ static void test_dtype_table(void **state) {
     }
     assert_int_equal(hone_dtype_named("f3", 2), HONE_DTYPE_NONE);
     assert_false(hone_dtype_valid(0) || hone_dtype_valid(HONE_DTYPE_COUNT) || hone_dtype_valid(-1));
-    for (int c = 0; c < HONE_CTYPES; c++) assert_int_equal(hone_dtypes[hone_ctype_dtype((hone_ctype)c)].ctype, c);
+    for (int c = 0; c < HONE_CTYPES; c++)
+        assert_int_equal(hone_dtypes[hone_ctype_dtype((hone_ctype)c)].ctype, c);
     assert_int_equal(hone_dtype_file_bytes(HONE_DTYPE_I4, 5), 3);
     assert_int_equal(hone_dtype_file_bytes(HONE_DTYPE_U2, 5), 2);
     assert_int_equal(hone_dtype_file_bytes(HONE_DTYPE_F64, 5), 40);
     assert_int_equal(hone_dtype_file_bytes(HONE_DTYPE_F64, SIZE_MAX / 4), SIZE_MAX);
 }
 
-/* Every code loads and stores back to itself; a NaN to a NaN. And codes grow with their numbers, so rounding has one meaning. */
+/* Every code loads and stores back to itself; a NaN to a NaN. And codes grow with their numbers, so rounding
+   has one meaning. */
 static void test_small_floats_round_trip(void **state) {
     (void)state;
     for (int f = 0; f < SMALL_FLOATS; f++) {
@@ -177,8 +178,9 @@ static void test_int_stores(void **state) {
 
 /* A scalar of this compute type, often at an edge. */
 static hone_scalar any_scalar(hone_ctype t) {
-    static const double edges[] = {0,   -0.0, 1,     -1,    0.5,        127,        128,          255,    256,
-                                   448, 464,  65504, 65520, 2147483647, 2147483648, 4294967295.0, 0x1p63, 0x1p64};
+    static const double edges[] = {0,     -0.0,       1,          -1,           0.5,    127,
+                                   128,   255,        256,        448,          464,    65504,
+                                   65520, 2147483647, 2147483648, 4294967295.0, 0x1p63, 0x1p64};
     hone_scalar v = {.u64 = draw()};
     int kind = (int)draw_to(8);
     if (t == HONE_F32 || t == HONE_F64) {
@@ -198,7 +200,8 @@ static hone_scalar any_scalar(hone_ctype t) {
     return v;
 }
 
-/* Runs are bit for bit the scalar definition, for all types, odd lengths and odd addresses; nothing past the end is written. */
+/* Runs are bit for bit the scalar definition, for all types, odd lengths and odd addresses; nothing past the
+   end is written. */
 static void test_runs(void **state) {
     (void)state;
     enum { MAX = 603 };
@@ -207,8 +210,8 @@ static void test_runs(void **state) {
         for (int t = 1; t < HONE_DTYPE_COUNT; t++)
             for (int from = 0; from < HONE_CTYPES; from++)
                 for (int trial = 0; trial < 24; trial++) {
-                    size_t n = trial < 20 ? (size_t)trial : (size_t)(MAX - draw_to(20)), bytes = hone_dtypes[t].bytes,
-                           wide = hone_ctype_bytes[from];
+                    size_t n = trial < 20 ? (size_t)trial : (size_t)(MAX - draw_to(20)),
+                           bytes = hone_dtypes[t].bytes, wide = hone_ctype_bytes[from];
                     uint8_t src[MAX * 8 + 1], one[16], got[MAX * 16 + 17], back[MAX * 8 + 17];
                     uint8_t *in = src + trial % 2, *out = got + trial % 2, *loaded = back + trial % 2;
                     hone_scalar v[MAX];
@@ -224,8 +227,9 @@ static void test_runs(void **state) {
                     }
                     assert_int_equal(out[n * bytes], 0xa5);
                     if (t == HONE_DTYPE_C128) continue;
+                    /* any bits, out of range too */
                     if (bytes < 8)
-                        for (size_t i = 0; i < n * bytes; i++) out[i] = (uint8_t)draw(); /* any bits, out of range too */
+                        for (size_t i = 0; i < n * bytes; i++) out[i] = (uint8_t)draw();
                     memset(back, 0xa5, sizeof back);
                     hone_dtype_load_n((hone_dtype)t, loaded, out, n);
                     size_t each = hone_ctype_bytes[hone_dtypes[t].ctype];
@@ -256,7 +260,10 @@ static void test_runs_sweep(void **state) {
         }
         for (int part = 0; part < 4; part++) {
             for (uint32_t i = 0; i < N; i++) {
-                uint32_t bits = i << 16 | (part == 0 ? 0 : part == 1 ? 0x8000 : part == 2 ? 0x7fff : (uint32_t)draw() & 0xffff);
+                uint32_t bits = i << 16 | (part == 0   ? 0
+                                           : part == 1 ? 0x8000
+                                           : part == 2 ? 0x7fff
+                                                       : (uint32_t)draw() & 0xffff);
                 memcpy(&v[i], &bits, 4);
             }
             for (int saturate = 0; saturate < 2; saturate++) {
@@ -274,14 +281,16 @@ static void test_runs_sweep(void **state) {
 
 static void test_pack(void **state) {
     (void)state;
-    static const hone_dtype types[] = {HONE_DTYPE_I4, HONE_DTYPE_U4, HONE_DTYPE_I2, HONE_DTYPE_U2, HONE_DTYPE_F4E2M1};
+    static const hone_dtype types[] = {HONE_DTYPE_I4, HONE_DTYPE_U4, HONE_DTYPE_I2, HONE_DTYPE_U2,
+                                       HONE_DTYPE_F4E2M1};
     for (int k = 0; k < 5; k++)
         for (size_t n = 0; n < 20; n++) {
             uint8_t element[20], packed[21], back[21];
             memset(packed, 0xa5, sizeof packed);
             memset(back, 0xa5, sizeof back);
             for (size_t i = 0; i < n; i++)
-                hone_dtype_store(types[k], &element[i], HONE_I32, (hone_scalar){.i32 = (int)draw_to(16) - 8}, false);
+                hone_dtype_store(types[k], &element[i], HONE_I32, (hone_scalar){.i32 = (int)draw_to(16) - 8},
+                                 false);
             hone_dtype_pack(types[k], packed, element, n);
             assert_int_equal(packed[hone_dtype_file_bytes(types[k], n)], 0xa5);
             hone_dtype_unpack(types[k], back, packed, n);
@@ -295,9 +304,10 @@ static void test_pack(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dtype_table),       cmocka_unit_test(test_small_floats_round_trip),
-                                       cmocka_unit_test(test_small_floats_ties), cmocka_unit_test(test_small_floats_overflow),
-                                       cmocka_unit_test(test_int_stores),        cmocka_unit_test(test_runs),
-                                       cmocka_unit_test(test_runs_sweep),        cmocka_unit_test(test_pack)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dtype_table),       cmocka_unit_test(test_small_floats_round_trip),
+        cmocka_unit_test(test_small_floats_ties), cmocka_unit_test(test_small_floats_overflow),
+        cmocka_unit_test(test_int_stores),        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_runs_sweep),        cmocka_unit_test(test_pack)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

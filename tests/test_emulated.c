@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Printed CUDA kernels on the CPU against the interpreter: their texts, with words of C instead of CUDA's, are compiled by the system's C compiler; the
-   threads of a block are fibers, which meet at barriers and shuffles. Quick, so it runs every example, every row with made-up calls and every
-   conformance case, by the rules' schedules and by others. A barrier that not all threads reach is reported; threads take turns forwards and backwards. */
+   Printed CUDA kernels on the CPU against the interpreter: their texts, with words of C instead of CUDA's,
+   are compiled by the system's C compiler; the threads of a block are fibers, which meet at barriers and
+   shuffles. Quick, so it runs every example, every row with made-up calls and every
+   conformance case, by the rules' schedules and by others. A barrier that not all threads reach is reported;
+   threads take turns forwards and backwards. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +22,8 @@ typedef char *memory;
 
 extern const char hone_fn_text[], hone_storage_text[];
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HONE_EMULATED)
-enum { SLOW = 1 }; /* printing is what a sanitizer can find something in; what is compiled here is not instrumented */
+/* printing is what a sanitizer can find something in; what is compiled here is not instrumented */
+enum { SLOW = 1 };
 #else
 enum { SLOW = 0 };
 #endif
@@ -28,14 +31,22 @@ enum { BATCH = 400, HELD = 100000000, STACK = 128 * 1024, THREADS = 256 };
 
 static const char words[] = /* C's, for CUDA's */
     "#define HONE_GLOBAL\n#define HONE_SHARED static\n#define HONE_ENTRY(name, threads) static void name\n"
-    "extern uint32_t hone_thread; extern uint64_t hone_group; extern uint64_t hone_slot[256]; extern void (*hone_meet)(void);\n"
+    "extern uint32_t hone_thread; extern uint64_t hone_group; extern uint64_t hone_slot[256]; extern void "
+    "(*hone_meet)(void);\n"
     "uint32_t hone_thread; uint64_t hone_group, hone_slot[256]; void (*hone_meet)(void);\n"
-    "#define HONE_THREAD hone_thread\n#define HONE_GROUP hone_group\n#define HONE_BARRIER() hone_meet()\n"
+    "#define HONE_THREAD hone_thread\n#define HONE_GROUP hone_group\n#define HONE_BARRIER() "
+    "hone_meet()\n#define HONE_BEGIN()\n"
     "#define HONE_RAISE(at, code) do { if (*(at) < (code)) *(at) = (code); } while (0)\n"
-    "#define HONE_SHUFFLE(v, by) __extension__({ __typeof__(v) hone_r = (v); memcpy(hone_slot + hone_thread, &hone_r, sizeof hone_r); "
+    "#define HONE_SHUFFLE(v, by) __extension__({ __typeof__(v) hone_r = (v); memcpy(hone_slot + hone_thread, "
+    "&hone_r, sizeof hone_r); "
     "hone_meet(); \\\n"
-    "    if (hone_thread % 32 + (by) < 32) memcpy(&hone_r, hone_slot + hone_thread + (by), sizeof hone_r); hone_meet(); hone_r; })\n"
-    "static inline int32_t hone_outside_first(int *bad, int tensor) { return *bad = *bad ? *bad : tensor, 0; }\n"
+    "    if (hone_thread % 32 + (by) < 32) memcpy(&hone_r, hone_slot + hone_thread + (by), sizeof hone_r); "
+    "hone_meet(); hone_r; })\n"
+    "#define HONE_VECTOR(T, name, n) T name[n]\n"
+    "#define HONE_BRING(T, n, to, from) memcpy((to), (from), sizeof(T) * (n))\n"
+    "#define HONE_LEAVE(T, n, to, from) memcpy((to), (from), sizeof(T) * (n))\n"
+    "static inline int32_t hone_outside_first(int *bad, int tensor) { return *bad = *bad ? *bad : tensor, 0; "
+    "}\n"
     "#define hone_outside hone_outside_first\n";
 
 typedef void emulated(void *const *args);
@@ -79,7 +90,8 @@ static void enter(void) {
 }
 static void prepare(int k) { /* by itself: getcontext returns more than once, as far as a compiler knows */
     getcontext(&block.one[k]);
-    block.one[k].uc_stack.ss_sp = block.stack + (size_t)k * STACK, block.one[k].uc_stack.ss_size = STACK, block.one[k].uc_link = &block.all;
+    block.one[k].uc_stack.ss_sp = block.stack + (size_t)k * STACK, block.one[k].uc_stack.ss_size = STACK,
+    block.one[k].uc_link = &block.all;
     makecontext(&block.one[k], enter, 0);
     block.done[k] = false;
 }
@@ -170,8 +182,9 @@ static bool compile(const char *text, const char *stem, void **library) {
     fputs(text, f);
     if (fclose(f)) return false;
     snprintf(command, sizeof command,
-             "cc -O0 -std=gnu11 -Wno-unknown-pragmas -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > %s/%s.log 2>&1", batch.folder,
-             stem, path, batch.folder, stem);
+             "cc -O0 -std=gnu11 -Wno-unknown-pragmas -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > "
+             "%s/%s.log 2>&1",
+             batch.folder, stem, path, batch.folder, stem);
     if (system(command)) return false;
     snprintf(path, sizeof path, "%s/%s.so", batch.folder, stem);
     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -203,11 +216,13 @@ static void flush(void) {
     hone_vec_free(&batch.jobs);
     batch.held = 0;
 }
-static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out, bool failed, const char *what) {
+static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out,
+                bool failed, const char *what) {
     static const char *const types[] = {
-        [HONE_KARG_TENSOR] = "void *",  [HONE_KARG_SCRATCH] = "void *", [HONE_KARG_NUMBERS] = "void *", [HONE_KARG_ERROR] = "void *",
-        [HONE_KARG_OFFSET] = "int64_t", [HONE_KARG_I64] = "int64_t",    [HONE_KARG_F64] = "double",     [HONE_KARG_F32] = "float",
-        [HONE_KARG_STEP] = "int64_t",   [HONE_KARG_WHERE] = "uint32_t"};
+        [HONE_KARG_TENSOR] = "void *", [HONE_KARG_SCRATCH] = "void *", [HONE_KARG_NUMBERS] = "void *",
+        [HONE_KARG_ERROR] = "void *",  [HONE_KARG_OFFSET] = "int64_t", [HONE_KARG_I64] = "int64_t",
+        [HONE_KARG_F64] = "double",    [HONE_KARG_F32] = "float",      [HONE_KARG_STEP] = "int64_t",
+        [HONE_KARG_WHERE] = "uint32_t"};
     job *j = job_of(&batch.target, c, in, n_in, failed, what);
     (void)want, (void)n_out;
     if (!j) return;
@@ -219,11 +234,14 @@ static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const
     for (int k = 0; k < j->kernels.n_launch; k++) {
         const hone_launch *l = j->kernels.launch + k;
         if (kernel_named(l->name)) continue;
-        compiled one = {.name = strdup(l->name), .meets = strstr(l->text, "HONE_BARRIER") || strstr(l->text, "HONE_SHUFFLE")};
+        compiled one = {.name = strdup(l->name),
+                        .meets = strstr(l->text, "HONE_BARRIER") || strstr(l->text, "HONE_SHUFFLE")};
         assert_true(hone_push(&batch.kernels, one));
-        hone_text_put(&batch.text, "/* %s */\n%svoid %s_call(void *const *a);\nvoid %s_call(void *const *a) { %s(", what, l->text, l->name,
-                      l->name, l->name);
-        for (int a = 0; a < l->n_arg; a++) hone_text_put(&batch.text, "%s*(%s *)a[%d]", a ? ", " : "", types[l->arg[a].kind], a);
+        hone_text_put(&batch.text,
+                      "/* %s */\n%svoid %s_call(void *const *a);\nvoid %s_call(void *const *a) { %s(", what,
+                      l->text, l->name, l->name, l->name);
+        for (int a = 0; a < l->n_arg; a++)
+            hone_text_put(&batch.text, "%s*(%s *)a[%d]", a ? ", " : "", types[l->arg[a].kind], a);
         hone_text_put(&batch.text, "); }\n");
         batch.waiting++;
     }
@@ -238,7 +256,8 @@ static int set_up(void **state) {
     const char *t = getenv("TMPDIR");
     void *library = NULL;
     calls_seed();
-    batch.target = (hone_kernel_target){.lang = HONE_LANG_CUDA, .f64 = true, .arg_bytes = 700, .wish = {.max_threads = 64, .units = 2}};
+    batch.target = (hone_kernel_target){
+        .lang = HONE_LANG_CUDA, .f64 = true, .arg_bytes = 700, .wish = {.max_threads = 64, .units = 2}};
     snprintf(batch.folder, sizeof batch.folder, "%.40s/hone-emulated-XXXXXX", t ? t : "/tmp");
     block.stack = malloc((size_t)STACK * THREADS);
     if (!mkdtemp(batch.folder) || !block.stack) return -1;
@@ -274,7 +293,8 @@ static void emulated_schedules(void **state) {
     const hone_schedule_wish before = batch.target.wish;
     (void)state;
     if (!batch.works) skip();
-    for (size_t k = 0; k < sizeof wishes / sizeof *wishes; k += getenv("HONE_TEST_ALL") ? 1 : 3) { /* all of them in make test-all */
+    /* all of them in make test-all */
+    for (size_t k = 0; k < sizeof wishes / sizeof *wishes; k += getenv("HONE_TEST_ALL") ? 1 : 3) {
         batch.target.wish = wishes[k];
         batch.target.wish.max_threads = before.max_threads, batch.target.wish.units = before.units;
         calls_examples(1);
@@ -304,7 +324,8 @@ static void emulated_cases(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(emulated_examples), cmocka_unit_test(emulated_schedules),
-                                       cmocka_unit_test(emulated_rows), cmocka_unit_test(emulated_cases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(emulated_examples),
+                                       cmocka_unit_test(emulated_schedules), cmocka_unit_test(emulated_rows),
+                                       cmocka_unit_test(emulated_cases)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The exporter: graphs are written as ONNX and read again: the same text, the same bytes when written once more, the same answers. Models
-   and ONNX's own cases where they are on this machine. What other runtimes make of it, scripts/compare_export.py asks. */
+   The exporter: graphs are written as ONNX and read again: the same text, the same bytes when written once
+   more, the same answers. Models and ONNX's own cases where they are on this machine. What other runtimes
+   make of it, scripts/compare_export.py asks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@
 #include "model/onnx.h"
 #include "run/exec.h"
 
-/* ---- tools ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- tools --------------------------------------------------------------------------------------------- */
 typedef struct {
     uint8_t *at;
     size_t n, space;
@@ -65,8 +66,8 @@ static hone_graph *parse(const char *text) {
     if (hone_graph_parse(text, strlen(text), &g)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
     return g;
 }
-/* Written and read again and again: nothing changes any more after the second time (nodes have names by then, and no two the same).
-   Returns what was read the first time. */
+/* Written and read again and again: nothing changes any more after the second time (nodes have names by then,
+   and no two the same). Returns what was read the first time. */
 static hone_graph *settle(const hone_graph *g, const char *what) {
     hone_graph *read[3];
     bytes b[3];
@@ -79,7 +80,7 @@ static hone_graph *settle(const hone_graph *g, const char *what) {
     return read[0];
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------------------- */
 enum { MOST = 8 };
 static void run(hone_graph *take_it, hone_value **out) {
     hone_compiled *c;
@@ -113,26 +114,34 @@ static void same_answers(hone_graph *a, hone_graph *b, const char *what) {
     }
 }
 
-/* ---- what a graph can hold ---------------------------------------------------------------------------------------------------------- */
+/* ---- what a graph can hold ----------------------------------------------------------------------------- */
 static const char *const texts[] = {
-    "graph plain (x: f32[2, 3]) -> y { w: f32[3, 2] = {1, 2, 3, 4, 5, 6}; b: f32[2] = {-1, 0.5}; y = Gemm(x, w, b) {alpha: 0.5, transB: "
+    "graph plain (x: f32[2, 3]) -> y { w: f32[3, 2] = {1, 2, 3, 4, 5, 6}; b: f32[2] = {-1, 0.5}; y = Gemm(x, "
+    "w, b) {alpha: 0.5, transB: "
     "0}; }",
     "graph absent (x: f32[4]) -> y { hi: f32[] = {1.5}; y = Clip(x, _, hi); }",
     "graph unwanted (x: f32[5]) -> i { k: i64[1] = {2}; _, i = TopK(x, k); }",
     "graph pieces (x: f32[6]) -> a { a, _, _ = Split(x) {axis: 0, num_outputs: 3}; }",
-    "graph fill (n: i64[2], x: f32[]) -> y, z { s: i64[2] = {2, 3}; v: f16[] = {7}; y = ConstantOfShape(s, v); z = ConstantOfShape(s, x); "
+    "graph fill (n: i64[2], x: f32[]) -> y, z { s: i64[2] = {2, 3}; v: f16[] = {7}; y = ConstantOfShape(s, "
+    "v); z = ConstantOfShape(s, x); "
     "}",
     "graph fewer (x: f32[3], z: f32[3]) -> y { y = Sum(x, z); }",
-    "graph lists (x: f32[3]) -> y, n { s = SequenceConstruct(x, x); p: i64[] = {1}; y = SequenceAt(s, p); n = SequenceLength(s); }",
-    "graph words (x: f32[2]) -> y { s = ai.onnx.ml.LabelEncoder(x) {keys_floats: [1.0, 1.25], values_strings: [\"a\", \"b\"]}; "
-    "y = ai.onnx.ml.LabelEncoder(s) {keys_tensor: tensor string[1] = {\"a\"}, values_tensor: tensor f32[1] = {0.5}, "
+    "graph lists (x: f32[3]) -> y, n { s = SequenceConstruct(x, x); p: i64[] = {1}; y = SequenceAt(s, p); n "
+    "= SequenceLength(s); }",
+    "graph words (x: f32[2]) -> y { s = ai.onnx.ml.LabelEncoder(x) {keys_floats: [1.0, 1.25], "
+    "values_strings: [\"a\", \"b\"]}; "
+    "y = ai.onnx.ml.LabelEncoder(s) {keys_tensor: tensor string[1] = {\"a\"}, values_tensor: tensor f32[1] = "
+    "{0.5}, "
     "default_tensor: tensor f32[1] = {7}}; }",
     /* What import leaves in com.microsoft stays there */
-    "graph contrib (x: f32[2, 4], w: f32[3, 4]) -> y { y = com.microsoft.FusedMatMul(x, w) {transB: 1, alpha: 0.5}; }",
-    /* Names that stand inside and outside, a capture and an outer constant handed through, an output that stands twice */
+    "graph contrib (x: f32[2, 4], w: f32[3, 4]) -> y { y = com.microsoft.FusedMatMul(x, w) {transB: 1, "
+    "alpha: 0.5}; }",
+    /* Names that stand inside and outside, a capture and an outer constant handed through, an output that
+       stands twice */
     "graph bodies (c: bool[], x: f32[2]) -> y, z { k: f32[] = {2}; r = Neg(x); y, z = If(c; x, k, r) {"
     "then_branch: graph t (;x: f32[2], k: f32[], q: f32[2]) -> r, x { r = Mul(q, k); },"
-    "else_branch: graph e (;x: f32[2], k: f32[], q: f32[2]) -> r, r { one: f32[1] = {1}; r = Add(x, one) \"more\"; }} \"choose\"; }",
+    "else_branch: graph e (;x: f32[2], k: f32[], q: f32[2]) -> r, r { one: f32[1] = {1}; r = Add(x, one) "
+    "\"more\"; }} \"choose\"; }",
     "graph loop (x: f32[2]) -> y, all { m: i64[] = {3}; c: bool[] = {1}; y, all = Loop(m, c, x; x) {"
     "body: graph body (i: i64[], go: bool[], v: f32[2]; by: f32[2]) -> go, w, w { w = Add(v, by); }}; }",
 };
@@ -146,7 +155,8 @@ static void round_trips(void **state) {
     }
 }
 
-/* Fused groups are their parts, layouts say nothing: what was optimized is written as well as what was not. */
+/* Fused groups are their parts, layouts say nothing: what was optimized is written as well as what was
+   not. */
 static void after_the_passes(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
@@ -169,8 +179,11 @@ static void every_dtype(void **state) {
         char name[16];
         int64_t n = t == HONE_DTYPE_STRING ? 3 : dim;
         assert_int_equal(hone_value_tensor((hone_dtype)t, &n, 1, &v), HONE_OK);
-        unsigned mask = t == HONE_DTYPE_BOOL ? 1 : hone_dtypes[t].bits < 8 ? (1u << hone_dtypes[t].bits) - 1 : 255;
-        unsigned top = hone_dtypes[t].bits < 8 && hone_dtypes[t].kind == HONE_KIND_INT ? (mask + 1) / 2 : 0; /* sign, in memory */
+        unsigned mask = t == HONE_DTYPE_BOOL      ? 1
+                        : hone_dtypes[t].bits < 8 ? (1u << hone_dtypes[t].bits) - 1
+                                                  : 255;
+        /* sign, in memory */
+        unsigned top = hone_dtypes[t].bits < 8 && hone_dtypes[t].kind == HONE_KIND_INT ? (mask + 1) / 2 : 0;
         for (size_t k = 0; t != HONE_DTYPE_STRING && k < v->bytes; k++)
             ((uint8_t *)v->data)[k] = (uint8_t)((((k * 37 + k / 99) & mask) ^ top) - top);
         if (t == HONE_DTYPE_STRING) {
@@ -190,7 +203,8 @@ static void every_dtype(void **state) {
     for (int t = 1; t < HONE_DTYPE_COUNT; t++) {
         char name[16];
         snprintf(name, sizeof name, "c%d", t);
-        const hone_value *x = g->var.at[hone_graph_find(g, name)].value, *y = back->var.at[hone_graph_find(back, name)].value;
+        const hone_value *x = g->var.at[hone_graph_find(g, name)].value,
+                         *y = back->var.at[hone_graph_find(back, name)].value;
         hone_difference d;
         assert_true(y && (int)y->dtype == t);
         if (t != HONE_DTYPE_STRING) assert_memory_equal(x->data, y->data, x->bytes);
@@ -204,7 +218,8 @@ static void every_dtype(void **state) {
 /* A constant that both branches have is written once; lists that are constants are made by nodes. */
 static void constants(void **state) {
     (void)state;
-    hone_graph *g = parse("graph g (c: bool[]) -> y { y = If(c) {then_branch: graph t () -> r { w: f32[1] = {1}; r = Relu(w); },"
+    hone_graph *g = parse("graph g (c: bool[]) -> y { y = If(c) {then_branch: graph t () -> r { w: f32[1] = "
+                          "{1}; r = Relu(w); },"
                           " else_branch: graph e () -> r { v: f32[1] = {1}; r = Exp(v); }}; }");
     int64_t dim = 5000;
     hone_value *w, *list, *items[2];
@@ -229,7 +244,7 @@ static void constants(void **state) {
     hone_graph_destroy(g), hone_graph_destroy(back), hone_graph_destroy(more);
 }
 
-/* ---- opsets, and what is refused ---------------------------------------------------------------------------------------------------- */
+/* ---- opsets, and what is refused ----------------------------------------------------------------------- */
 static int opset_of(const char *text) {
     hone_exported e;
     hone_graph *g = parse(text);
@@ -245,8 +260,14 @@ static void opsets(void **state) {
     assert_int_equal(opset_of("graph g (x: f32[2]) -> y { y = Gelu(x); }"), 20);
     assert_int_equal(opset_of("graph g (x: bf16[2]) -> y { y = Add(x, x); }"), 18);
     assert_int_equal(opset_of("graph g (x: bf16[2]) -> y { y = Sin(x); }"), 22);
-    assert_int_equal(opset_of("graph g (x: f32[1, 2, 4, 4]) -> y { y = MaxPool(x) {kernel_shape: [2, 2], ceil_mode: 0}; }"), 18);
-    assert_int_equal(opset_of("graph g (x: f32[1, 2, 4, 4]) -> y { y = MaxPool(x) {kernel_shape: [2, 2], ceil_mode: 1}; }"), 22);
+    assert_int_equal(
+        opset_of(
+            "graph g (x: f32[1, 2, 4, 4]) -> y { y = MaxPool(x) {kernel_shape: [2, 2], ceil_mode: 0}; }"),
+        18);
+    assert_int_equal(
+        opset_of(
+            "graph g (x: f32[1, 2, 4, 4]) -> y { y = MaxPool(x) {kernel_shape: [2, 2], ceil_mode: 1}; }"),
+        22);
     assert_int_equal(opset_of("graph g (x: f32[2]) -> y { y = Mod(x, x) {fmod: 1}; }"), 18);
     assert_int_equal(opset_of("graph g (x: f32[2]) -> y { y = Mod(x, x); }"), 28);
 }
@@ -294,7 +315,7 @@ static void without_memory(void **state) {
     }
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------------------- */
 static char folder[] = "/tmp/hone-export-XXXXXX";
 static const char *in_folder(const char *name) {
     static char path[4][600];
@@ -324,9 +345,10 @@ static int drop_folder(void **state) {
 
 static void beside(void **state) { /* weights in a file of their own */
     (void)state;
-    hone_graph *g =
-        parse("graph g (x: f32[1]) -> y, z { a: f32[700, 700] = random(1, 0, 1); b: f32[300] = random(2, 0, 1); s: f32[1] = {3};"
-              " i: i4[5001] = random(3, -8, 7); c = Cast(i) {to: f32}; y = Mul(a, s); d = Mul(b, x); e = ReduceSum(c); z = Mul(d, e); }");
+    hone_graph *g = parse("graph g (x: f32[1]) -> y, z { a: f32[700, 700] = random(1, 0, 1); b: f32[300] = "
+                          "random(2, 0, 1); s: f32[1] = {3};"
+                          " i: i4[5001] = random(3, -8, 7); c = Cast(i) {to: f32}; y = Mul(a, s); d = Mul(b, "
+                          "x); e = ReduceSum(c); z = Mul(d, e); }");
     bytes model = {.room = -1}, data = {.room = -1};
     hone_export_to to = {{take, &model}, {take, &data}, "w.data", 1};
     hone_exported e;
@@ -348,8 +370,9 @@ static void beside(void **state) { /* weights in a file of their own */
     static const struct {
         const char *name;
         hone_status want;
-    } outputs[] = {{"w.onnx", HONE_BAD_INPUT},   {"w.data", HONE_BAD_INPUT}, {"soft", HONE_BAD_INPUT}, {"hard", HONE_BAD_INPUT},
-                   {"./w.data", HONE_BAD_INPUT}, {"other", HONE_OK},         {"none", HONE_OK}};
+    } outputs[] = {{"w.onnx", HONE_BAD_INPUT}, {"w.data", HONE_BAD_INPUT},   {"soft", HONE_BAD_INPUT},
+                   {"hard", HONE_BAD_INPUT},   {"./w.data", HONE_BAD_INPUT}, {"other", HONE_OK},
+                   {"none", HONE_OK}};
     for (size_t k = 0; k < sizeof outputs / sizeof *outputs; k++)
         assert_int_equal(hone_not_source(own, in_folder(outputs[k].name)), outputs[k].want);
     assert_int_equal(hone_not_source("zoo:resnet18", own), HONE_OK);
@@ -364,21 +387,25 @@ static void to_files(void **state) {
     hone_exported e;
     struct stat st;
     assert_int_equal(hone_graph_export_file(g, in_folder("g.onnx"), &e), HONE_OK);
-    assert_true(stat(in_folder("g.onnx"), &st) == 0 && (uint64_t)st.st_size == e.model_bytes && !e.data_bytes);
-    assert_int_equal(hone_graph_export_file(g, in_folder("g.onnx"), &e), HONE_OK); /* again: it was not read from there */
+    assert_true(stat(in_folder("g.onnx"), &st) == 0 && (uint64_t)st.st_size == e.model_bytes &&
+                !e.data_bytes);
+    /* again: it was not read from there */
+    assert_int_equal(hone_graph_export_file(g, in_folder("g.onnx"), &e), HONE_OK);
     assert_int_equal(hone_graph_export_file(g, in_folder("none/g.onnx"), NULL), HONE_IO);
     wipe(folder);
     hone_graph_destroy(g);
 }
 
-static void aligned(
-    void **state) { /* weights in the file lie at lines of cache, and are used where they are mapped; names of all lengths move them */
+/* weights in the file lie at lines of cache, and are used where they are mapped; names of all lengths move
+   them */
+static void aligned(void **state) {
     (void)state;
     hone_text t = {0};
     hone_text_put(&t, "graph g (x: f32[1]) -> y { y = Neg(x); ");
     for (int k = 0; k < 70; k++)
         hone_text_put(&t, "w%.*s: f32[%d] = random(%d, 0, 1); u%d = Mul(w%.*s, x); ", k,
-                      "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg", 256 + 40 * k * k, k, k, k,
+                      "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg",
+                      256 + 40 * k * k, k, k, k,
                       "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg");
     hone_text_put(&t, "}");
     hone_graph *g = parse(t.text), *back;
@@ -388,7 +415,8 @@ static void aligned(
     for (int v = 0; v < back->var.n; v++) {
         const hone_value *w = back->var.at[v].value;
         if (!w || w->bytes < 1024) continue;
-        if (w->free_data || (uintptr_t)w->data % 64) fail_msg("'%s' was copied, or lies at %p", back->var.at[v].name, w->data);
+        if (w->free_data || (uintptr_t)w->data % 64)
+            fail_msg("'%s' was copied, or lies at %p", back->var.at[v].name, w->data);
         seen++;
     }
     assert_int_equal(seen, 70);
@@ -397,7 +425,7 @@ static void aligned(
     wipe(folder);
 }
 
-/* ---- models ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- models -------------------------------------------------------------------------------------------- */
 /* The model of a folder, written to ours, against the folder's data sets; `optimized` or as it was read. */
 static void check_folder(const char *from, double rtol, double atol, bool optimized) {
     char path[700], link[900];
@@ -405,12 +433,14 @@ static void check_folder(const char *from, double rtol, double atol, bool optimi
     snprintf(path, sizeof path, "%s/model.onnx", from);
     if (optimized) {
         hone_model *m;
-        if (hone_model_load(path, &m) || hone_model_save(m, in_folder("model.onnx"))) fail_msg("%s: %s", from, hone_error());
+        if (hone_model_load(path, &m) || hone_model_save(m, in_folder("model.onnx")))
+            fail_msg("%s: %s", from, hone_error());
         hone_model_free(m);
     } else {
         hone_graph *g;
         if (hone_onnx_load(path, library(), &g)) fail_msg("%s", hone_fail_text());
-        if (hone_graph_export_file(g, in_folder("model.onnx"), NULL)) fail_msg("%s: %s", from, hone_fail_text());
+        if (hone_graph_export_file(g, in_folder("model.onnx"), NULL))
+            fail_msg("%s: %s", from, hone_fail_text());
         hone_graph *back = settle(g, from);
         hone_graph_destroy(g), hone_graph_destroy(back);
     }
@@ -452,7 +482,8 @@ static const char *shared(const char *what) {
     print_message("skipped: no %s\n", what);
     return NULL;
 }
-/* Each `step`-th folder in the folder: its cases pass after the round trip as before. Those that fail anyway are not ours. */
+/* Each `step`-th folder in the folder: its cases pass after the round trip as before. Those that fail anyway
+   are not ours. */
 static void cases(const char *what, int step, double rtol, double atol, off_t most_bytes) {
     const char *base = shared(what);
     if (!base) skip();
@@ -511,10 +542,14 @@ static void texts_of_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips), cmocka_unit_test(after_the_passes), cmocka_unit_test(every_dtype),     cmocka_unit_test(constants),
-        cmocka_unit_test(opsets),      cmocka_unit_test(refused),          cmocka_unit_test(without_memory),  cmocka_unit_test(beside),
-        cmocka_unit_test(to_files),    cmocka_unit_test(aligned),          cmocka_unit_test(digits),          cmocka_unit_test(simple),
-        cmocka_unit_test(nodes),       cmocka_unit_test(models),           cmocka_unit_test(texts_of_models),
+        cmocka_unit_test(round_trips),     cmocka_unit_test(after_the_passes),
+        cmocka_unit_test(every_dtype),     cmocka_unit_test(constants),
+        cmocka_unit_test(opsets),          cmocka_unit_test(refused),
+        cmocka_unit_test(without_memory),  cmocka_unit_test(beside),
+        cmocka_unit_test(to_files),        cmocka_unit_test(aligned),
+        cmocka_unit_test(digits),          cmocka_unit_test(simple),
+        cmocka_unit_test(nodes),           cmocka_unit_test(models),
+        cmocka_unit_test(texts_of_models),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

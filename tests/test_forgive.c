@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   What the importer forgives, and says that it did; and what looks like it and is refused. Models written byte by byte (onnx_write.h). */
+   What the importer forgives, and says that it did; and what looks like it and is refused. Models written
+   byte by byte (onnx_write.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static msg named(msg n, const char *name) {
     return n;
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------------------------------------- */
 static void sorted(void **state) {
     (void)state;
     static const char *const in[] = {"x", "a", "b", "c a"}, *const out[] = {"a", "b", "c", "y"},
@@ -49,15 +50,16 @@ static void sorted(void **state) {
                  {{2, 0, 1, 3}, "Relu Neg Exp Add"}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         msg g = graph();
-        for (int j = 0; j < 4; j++) add_node(&g, node(op[cases[k].order[j]], in[cases[k].order[j]], out[cases[k].order[j]]));
+        for (int j = 0; j < 4; j++)
+            add_node(&g, node(op[cases[k].order[j]], in[cases[k].order[j]], out[cases[k].order[j]]));
         hone_graph *r = forgives(model_of(g, 18), k ? "the nodes were sorted" : "");
         assert_string_equal(ops(r), cases[k].ops);
         hone_graph_destroy(r);
     }
     /* what need not move stays where it is */
     msg g = graph();
-    add_node(&g, node("Neg", "b", "y")), add_node(&g, node("Exp", "x", "z")), add_node(&g, node("Relu", "x", "b")),
-        add_node(&g, node("Abs", "z", "w"));
+    add_node(&g, node("Neg", "b", "y")), add_node(&g, node("Exp", "x", "z")),
+        add_node(&g, node("Relu", "x", "b")), add_node(&g, node("Abs", "z", "w"));
     hone_graph *r = forgives(model_of(g, 18), "1 node stood before what it reads");
     assert_string_equal(ops(r), "Relu Neg Exp Abs");
     hone_graph_destroy(r);
@@ -80,8 +82,8 @@ static void deep(void **state) {
 static void cycles(void **state) {
     (void)state;
     msg g = graph();
-    add_node(&g, named(node("Add", "x b", "a"), "first")), add_node(&g, named(node("Neg", "a", "b"), "second")),
-        add_node(&g, node("Relu", "b", "y"));
+    add_node(&g, named(node("Add", "x b", "a"), "first")),
+        add_node(&g, named(node("Neg", "a", "b"), "second")), add_node(&g, node("Relu", "b", "y"));
     bad(model_of(g, 18), "has a cycle: 'second', 'first' each read");
     g = graph();
     add_node(&g, named(node("Add", "x y", "y"), "own"));
@@ -98,7 +100,8 @@ static msg body_of(const char *name, msg g, const char *out) {
 static void bodies(void **state) {
     (void)state;
     msg t = {0}, e = {0}, g = graph();
-    add_node(&t, node("Neg", "t0", "t")), add_node(&t, node("Relu", "a", "t0")); /* out of order, and reads what stands behind the If */
+    /* out of order, and reads what stands behind the If */
+    add_node(&t, node("Neg", "t0", "t")), add_node(&t, node("Relu", "a", "t0"));
     add_node(&e, node("Identity", "a", "e"));
     sub(&g, 5, tensor_raw("c", 9, "", (uint8_t[]){1}, 1));
     add_node(&g, with(with(node("If", "c", "y"), attr_sub("then_branch", 5, 6, body_of("then", t, "t"))),
@@ -158,7 +161,7 @@ static void functions(void **state) {
     bad(call_of(f), "has a cycle");
 }
 
-/* ---- initializers, inputs, outputs ------------------------------------------------------------------------------------------------- */
+/* ---- initializers, inputs, outputs --------------------------------------------------------------------- */
 static msg with_w(msg g) {
     sub(&g, 5, floats("w", "3", (float[]){1, 2, 3}, 3));
     add_node(&g, node("Add", "x w", "y"));
@@ -229,7 +232,7 @@ static void ends(void **state) {
     fine(model_of(g, 18), "");
 }
 
-/* ---- opsets and versions ----------------------------------------------------------------------------------------------------------- */
+/* ---- opsets and versions ------------------------------------------------------------------------------- */
 static msg relu(void) {
     msg g = graph();
     add_node(&g, node("Relu", "x", "y"));
@@ -273,10 +276,12 @@ static void opsets(void **state) {
     fine(file(8, 1, "", 0), "opset 0 of ai.onnx is none");
     fine(file(8, 1, "", -1), "opset -1 of ai.onnx is none");
     fine(file(8, 1, "com.nobody", 1), "no opset of ai.onnx is imported: read as opset 18");
-    hone_graph *r = forgives(file(8, 1, "", 99), "opset 99 of ai.onnx is newer than what is known: read as opset 28");
+    hone_graph *r =
+        forgives(file(8, 1, "", 99), "opset 99 of ai.onnx is newer than what is known: read as opset 28");
     assert_int_equal(r->opset, 28);
     hone_graph_destroy(r);
-    r = forgives(file(8, 2, "", 12, "", 18), "opset 12 and opset 18 of ai.onnx are both imported: the last counts");
+    r = forgives(file(8, 2, "", 12, "", 18),
+                 "opset 12 and opset 18 of ai.onnx are both imported: the last counts");
     assert_int_equal(r->opset, 18);
     hone_graph_destroy(r);
     msg g = graph();
@@ -287,7 +292,7 @@ static void opsets(void **state) {
     fine(model_of(g, 18), "");
 }
 
-/* ---- Constant, attributes, tensors ------------------------------------------------------------------------------------------------- */
+/* ---- Constant, attributes, tensors --------------------------------------------------------------------- */
 static hone_graph *constant(msg a, const char *words) {
     msg g = graph();
     add_node(&g, with(named(node("Constant", "", "c"), "const"), a));
@@ -296,7 +301,8 @@ static hone_graph *constant(msg a, const char *words) {
 }
 static void constants(void **state) {
     (void)state;
-    msg strings = attr("value_strings", 8), many = attr("value_floats", 6), values = floats("v", "1", (float[]){5}, 1), s = {0};
+    msg strings = attr("value_strings", 8), many = attr("value_floats", 6),
+        values = floats("v", "1", (float[]){5}, 1), s = {0};
     text(&strings, 9, "one"), text(&strings, 9, "two");
     fixed32(&many, 7, 1.5f), fixed32(&many, 7, 2.5f);
     sub(&s, 1, values), sub(&s, 2, ints("i", "1", (int64_t[]){1}, 1)), number(&s, 3, 3);
@@ -324,13 +330,15 @@ static void constants(void **state) {
         assert_int_equal(v->rank, forms[k].rank);
         assert_int_equal(hone_value_count(v), forms[k].count);
         if (v->dtype != HONE_DTYPE_STRING) {
-            assert_true(hone_value_f64(v, 0) == forms[k].first && hone_value_f64(v, forms[k].count - 1) == forms[k].last);
+            assert_true(hone_value_f64(v, 0) == forms[k].first &&
+                        hone_value_f64(v, forms[k].count - 1) == forms[k].last);
             if (k == 7) assert_true(hone_value_f64(v, 1) == 5);
         }
         hone_graph_destroy(g);
     }
     msg g = graph(); /* several values: the first */
-    add_node(&g, with(with(named(node("Constant", "", "c"), "const"), attr_float("value_float", 2.5f)), attr_int("value_int", 3)));
+    add_node(&g, with(with(named(node("Constant", "", "c"), "const"), attr_float("value_float", 2.5f)),
+                      attr_int("value_int", 3)));
     add_node(&g, node("Add", "x c", "y"));
     hone_graph *r = forgives(model_of(g, 18), "node 'const' (Constant) has 2 values: the first counts");
     assert_true(hone_value_f64(var(r, "c")->value, 0) == 2.5);
@@ -348,7 +356,9 @@ static void attributes(void **state) {
     assert_true(hone_attr_float(r->node.at[0]->attr, r->node.at[0]->n_attr, "alpha", 0) == 0.25);
     hone_graph_destroy(r);
     g = graph();
-    add_node(&g, named(with(with(node("LeakyRelu", "x", "y"), attr_float("alpha", 0.25f)), attr_float("alpha", 0.5f)), "l"));
+    add_node(&g, named(with(with(node("LeakyRelu", "x", "y"), attr_float("alpha", 0.25f)),
+                            attr_float("alpha", 0.5f)),
+                       "l"));
     r = forgives(model_of(g, 18), "node 'l' has attribute 'alpha' twice: the last one counts");
     assert_true(hone_attr_float(r->node.at[0]->attr, r->node.at[0]->n_attr, "alpha", 0) == 0.5);
     hone_graph_destroy(r);
@@ -363,8 +373,9 @@ static void lengths(void **state) {
         int raw, typed;
         const char *dims;
         bool good;
-    } cases[] = {{12, 0, "3", true}, {8, 0, "3", false}, {16, 0, "3", false},  {0, 3, "3", true}, {0, 2, "3", false},
-                 {0, 4, "3", false}, {0, 0, "3", false}, {12, 0, "-3", false}, {12, 3, "3", true}};
+    } cases[] = {{12, 0, "3", true}, {8, 0, "3", false},   {16, 0, "3", false},
+                 {0, 3, "3", true},  {0, 2, "3", false},   {0, 4, "3", false},
+                 {0, 0, "3", false}, {12, 0, "-3", false}, {12, 3, "3", true}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         msg g = graph(), t = tensor_head("w", 1, cases[k].dims);
         for (int j = 0; j < cases[k].typed; j++) fixed32(&t, 4, three[j]);
@@ -378,9 +389,10 @@ static void lengths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sorted),    cmocka_unit_test(deep),       cmocka_unit_test(cycles),  cmocka_unit_test(bodies),
-        cmocka_unit_test(functions), cmocka_unit_test(defaults),   cmocka_unit_test(ends),    cmocka_unit_test(opsets),
-        cmocka_unit_test(constants), cmocka_unit_test(attributes), cmocka_unit_test(lengths),
+        cmocka_unit_test(sorted),     cmocka_unit_test(deep),      cmocka_unit_test(cycles),
+        cmocka_unit_test(bodies),     cmocka_unit_test(functions), cmocka_unit_test(defaults),
+        cmocka_unit_test(ends),       cmocka_unit_test(opsets),    cmocka_unit_test(constants),
+        cmocka_unit_test(attributes), cmocka_unit_test(lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

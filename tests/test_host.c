@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Host functions called directly on values: odd sizes, special numbers, errors that name what is wrong, allocations that fail. */
+   Host functions called directly on values: odd sizes, special numbers, errors that name what is wrong,
+   allocations that fail. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #include "host/order.h"
 #include "host/regex.h"
 
-/* ---- a call, put together piece by piece --------------------------------------------------------------------------------------------- */
+/* ---- a call, put together piece by piece --------------------------------------------------------------- */
 enum { MANY = 16 };
 typedef hone_status body_fn(hone_value *const *in, int n_in, hone_value **out, int n_out);
 typedef struct {
@@ -31,7 +32,8 @@ typedef struct {
 static void rig_open(rig *r, int n_out) {
     memset(r, 0, sizeof *r);
     r->pool = hone_strings_create();
-    r->node = (hone_node){.name = "n", .attr = r->attr, .n_out = n_out, .out = r->vid, .body = r->body, .n_body = 1};
+    r->node = (hone_node){
+        .name = "n", .attr = r->attr, .n_out = n_out, .out = r->vid, .body = r->body, .n_body = 1};
 }
 static void rig_close(rig *r) {
     for (int k = 0; k < MANY; k++) {
@@ -55,9 +57,15 @@ static void with_text(rig *r, const char *name, const char *v) {
     const hone_string *s = r->strings + r->node.n_attr;
     add_attr(r, name, HONE_ATTR_STRING, 1)->s = s;
 }
-static void with_ints(rig *r, const char *name, const int64_t *v, int n) { add_attr(r, name, HONE_ATTR_INTS, n)->i = v; }
-static void with_floats(rig *r, const char *name, const double *v, int n) { add_attr(r, name, HONE_ATTR_FLOATS, n)->f = v; }
-static void with_strings(rig *r, const char *name, const hone_string *v, int n) { add_attr(r, name, HONE_ATTR_STRINGS, n)->s = v; }
+static void with_ints(rig *r, const char *name, const int64_t *v, int n) {
+    add_attr(r, name, HONE_ATTR_INTS, n)->i = v;
+}
+static void with_floats(rig *r, const char *name, const double *v, int n) {
+    add_attr(r, name, HONE_ATTR_FLOATS, n)->f = v;
+}
+static void with_strings(rig *r, const char *name, const hone_string *v, int n) {
+    add_attr(r, name, HONE_ATTR_STRINGS, n)->s = v;
+}
 static void with_body(rig *r, const char *name, int n_formal, int n_out, body_fn *run) {
     static hone_vid none[MANY] = {-1, -1, -1, -1, -1, -1, -1, -1};
     r->graph = (hone_graph){.n_formal = n_formal};
@@ -70,20 +78,24 @@ static void with_body(rig *r, const char *name, int n_formal, int n_out, body_fn
 }
 static void give(rig *r, hone_value *take) { r->in[r->node.n_in++] = take; }
 
-static hone_status run_body(const hone_host_call *c, int b, hone_value *const *in, int n_in, hone_value **out, int n_out) {
+static hone_status run_body(const hone_host_call *c, int b, hone_value *const *in, int n_in, hone_value **out,
+                            int n_out) {
     (void)b;
-    for (int k = 0; k < n_out; k++) hone_value_drop(out[k]), out[k] = NULL; /* tensors that it might have filled */
+    /* tensors that it might have filled */
+    for (int k = 0; k < n_out; k++) hone_value_drop(out[k]), out[k] = NULL;
     return ((rig *)c->run)->run(in, n_in, out, n_out);
 }
 static hone_status run(rig *r, const char *name) {
-    hone_host_call c = {.node = &r->node, .in = r->in, .out = r->out, .strings = r->pool, .run_body = run_body, .run = r};
+    hone_host_call c = {
+        .node = &r->node, .in = r->in, .out = r->out, .strings = r->pool, .run_body = run_body, .run = r};
     hone_host_fn *f = hone_host_find(name);
     assert_non_null(f);
     return f(&c);
 }
 static void assert_error(rig *r, const char *name, const char *part) {
     assert_int_not_equal(run(r, name), HONE_OK);
-    if (!strstr(hone_fail_text(), part) || !strstr(hone_fail_text(), "'n'")) fail_msg("message is: %s", hone_fail_text());
+    if (!strstr(hone_fail_text(), part) || !strstr(hone_fail_text(), "'n'"))
+        fail_msg("message is: %s", hone_fail_text());
 }
 
 static hone_value *tensor(hone_dtype t, const int64_t *dims, int rank, const void *data) {
@@ -92,7 +104,8 @@ static hone_value *tensor(hone_dtype t, const int64_t *dims, int rank, const voi
     if (v->bytes && data) memcpy(v->data, data, v->bytes);
     return v;
 }
-#define VEC(t, type, ...) tensor(t, (int64_t[]){sizeof((type[]){__VA_ARGS__}) / sizeof(type)}, 1, (type[]){__VA_ARGS__})
+#define VEC(t, type, ...) \
+    tensor(t, (int64_t[]){sizeof((type[]){__VA_ARGS__}) / sizeof(type)}, 1, (type[]){__VA_ARGS__})
 #define F32(...) VEC(HONE_DTYPE_F32, float, __VA_ARGS__)
 #define I64(...) VEC(HONE_DTYPE_I64, int64_t, __VA_ARGS__)
 #define BOOL(...) VEC(HONE_DTYPE_BOOL, uint8_t, __VA_ARGS__)
@@ -103,10 +116,12 @@ static hone_value *words(const char *const *s, int n) { /* of static text */
     int64_t dim = n;
     assert_int_equal(hone_value_tensor(HONE_DTYPE_STRING, &dim, 1, &v), HONE_OK);
     v->strings = hone_strings_create();
-    for (int k = 0; k < n; k++) ((const hone_string **)v->data)[k] = hone_strings_add(v->strings, s[k], (int64_t)strlen(s[k]));
+    for (int k = 0; k < n; k++)
+        ((const hone_string **)v->data)[k] = hone_strings_add(v->strings, s[k], (int64_t)strlen(s[k]));
     return v;
 }
-#define WORDS(...) words((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define WORDS(...) \
+    words((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 static void assert_i64(const hone_value *v, const int64_t *want, int64_t n) {
     assert_non_null(v);
     assert_int_equal(v->dtype, HONE_DTYPE_I64);
@@ -120,7 +135,7 @@ static void assert_word(const hone_value *v, int64_t k, const char *want) {
         fail_msg("element %d is \"%.*s\", not \"%s\"", (int)k, (int)s->bytes, s->text, want);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 static void every_row_has_its_function(void **state) {
     (void)state;
     const hone_library *l;
@@ -135,7 +150,7 @@ static void every_row_has_its_function(void **state) {
     assert_non_null(hone_host_find("equal_string"));
 }
 
-/* ---- sequences, optionals ------------------------------------------------------------------------------------------------------------ */
+/* ---- sequences, optionals ------------------------------------------------------------------------------ */
 static void sequences(void **state) {
     (void)state;
     rig r;
@@ -240,7 +255,7 @@ static void optionals(void **state) {
     rig_close(&r);
 }
 
-/* ---- control ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- control ------------------------------------------------------------------------------------------- */
 /* (i, cond, sum) -> (i < 6, sum + i, [i, i]) */
 static hone_status add_up(hone_value *const *in, int n_in, hone_value **out, int n_out) {
     assert_int_equal(n_in, 3);
@@ -275,7 +290,8 @@ static void loops(void **state) {
     assert_int_equal(r.out[1]->dim[0], 7);
     rig_close(&r);
     for (int k = 0; k < 3; k++) { /* no iteration at all */
-        assert_int_equal(loop_once(&r, k == 1 ? NULL : scalar(k == 0 ? 0 : -5), k == 1 ? truth(false) : NULL), HONE_OK);
+        assert_int_equal(loop_once(&r, k == 1 ? NULL : scalar(k == 0 ? 0 : -5), k == 1 ? truth(false) : NULL),
+                         HONE_OK);
         ASSERT_I64(r.out[0], 100);
         assert_int_equal(hone_value_count(r.out[1]), 0);
         rig_close(&r);
@@ -295,7 +311,8 @@ static hone_status running_sum(hone_value *const *in, int n_in, hone_value **out
     (void)n_in;
     (void)n_out;
     HONE_TRY(hone_value_copy(in[1], &out[0]));
-    for (int64_t k = 0, n = hone_value_count(in[1]); k < n; k++) ((int64_t *)out[0]->data)[k] += ((int64_t *)in[0]->data)[k];
+    for (int64_t k = 0, n = hone_value_count(in[1]); k < n; k++)
+        ((int64_t *)out[0]->data)[k] += ((int64_t *)in[0]->data)[k];
     out[1] = hone_value_hold(in[1]);
     return HONE_OK;
 }
@@ -352,7 +369,7 @@ static void maps_over_sequences(void **state) {
     hone_value_drop(b);
 }
 
-/* ---- a choice of elements ------------------------------------------------------------------------------------------------------------ */
+/* ---- a choice of elements ------------------------------------------------------------------------------ */
 static void topk(void **state) {
     (void)state;
     rig r;
@@ -389,7 +406,8 @@ static void topk(void **state) {
             give(&r, scalar(k));
             assert_int_equal(run(&r, "topk"), HONE_OK);
             const int64_t *at = r.out[1]->data;
-            for (int j = 1; j < k; j++) assert_true(v[at[j - 1]] > v[at[j]] || (v[at[j - 1]] == v[at[j]] && at[j - 1] < at[j]));
+            for (int j = 1; j < k; j++)
+                assert_true(v[at[j - 1]] > v[at[j]] || (v[at[j - 1]] == v[at[j]] && at[j - 1] < at[j]));
             for (int j = 0; j < n; j++) { /* nothing left out is better than the last */
                 bool in = false;
                 for (int q = 0; q < k; q++) in |= at[q] == j;
@@ -473,7 +491,8 @@ static void boxes(void **state) {
     (void)state;
     rig r;
     rig_open(&r, 1);
-    give(&r, tensor(HONE_DTYPE_F32, (int64_t[]){1, 4, 4}, 3, (float[]){0, 0, 1, 1, 1, 1.1f, 0, 0.1f, 0, 2, 1, 3, NAN, 0, 1, 1}));
+    give(&r, tensor(HONE_DTYPE_F32, (int64_t[]){1, 4, 4}, 3,
+                    (float[]){0, 0, 1, 1, 1, 1.1f, 0, 0.1f, 0, 2, 1, 3, NAN, 0, 1, 1}));
     give(&r, tensor(HONE_DTYPE_F32, (int64_t[]){1, 1, 4}, 3, (float[]){0.5f, 0.9f, 0.7f, NAN}));
     assert_int_equal(run(&r, "nms"), HONE_OK); /* no count given: none */
     assert_int_equal(r.out[0]->dim[0], 0);
@@ -490,7 +509,8 @@ static void determinants(void **state) {
     (void)state;
     rig r;
     rig_open(&r, 1);
-    give(&r, tensor(HONE_DTYPE_F64, (int64_t[]){2, 3, 3}, 3, (double[]){0, 1, 0, 1, 0, 0, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+    give(&r, tensor(HONE_DTYPE_F64, (int64_t[]){2, 3, 3}, 3,
+                    (double[]){0, 1, 0, 1, 0, 0, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
     assert_int_equal(run(&r, "det"), HONE_OK);
     assert_true(((double *)r.out[0]->data)[0] == -5);
     assert_true(fabs(((double *)r.out[0]->data)[1]) < 1e-12);
@@ -500,7 +520,7 @@ static void determinants(void **state) {
     rig_close(&r);
 }
 
-/* ---- strings ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- strings ------------------------------------------------------------------------------------------- */
 static void strings(void **state) {
     (void)state;
     rig r;
@@ -581,12 +601,14 @@ static void regexes(void **state) {
         {"(a?){20}a{20}", "aaaaaaaaaaaaaaaaaaaaaaa", "aaa"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        if (!matches(cases[k].pattern, cases[k].yes)) fail_msg("%s does not match %s", cases[k].pattern, cases[k].yes);
+        if (!matches(cases[k].pattern, cases[k].yes))
+            fail_msg("%s does not match %s", cases[k].pattern, cases[k].yes);
         if (matches(cases[k].pattern, cases[k].no)) fail_msg("%s matches %s", cases[k].pattern, cases[k].no);
     }
-    static const char *const wrong[] = {"(",         ")",       "*",     "a**",    "[a",   "[b-a]", "\\",
-                                        "a{3,2}",    "a{1001}", "(?=a)", "(?<=a)", "\\pL", "\\1",   "((a{999}){999}){999}",
-                                        "[[:nope:]]"};
+    static const char *const wrong[] = {
+        "(",         ")",       "*",     "a**",    "[a",   "[b-a]", "\\",
+        "a{3,2}",    "a{1001}", "(?=a)", "(?<=a)", "\\pL", "\\1",   "((a{999}){999}){999}",
+        "[[:nope:]]"};
     hone_regex *re;
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
         if (!hone_regex_create(wrong[k], strlen(wrong[k]), &re)) fail_msg("%s was taken", wrong[k]);
@@ -605,7 +627,8 @@ static void casts(void **state) {
     give(&r, F32(0, -0.0f, 1, 0.1f, 1e-5f, 1e16f, 16777216, NAN, -INFINITY, 1e-45f));
     with_int(&r, "to", HONE_DTYPE_STRING);
     assert_int_equal(run(&r, "cast_string"), HONE_OK);
-    static const char *const want[] = {"0.0", "-0.0", "1.0", "0.1", "1e-05", "1e+16", "16777216.0", "nan", "-inf", "1e-45"};
+    static const char *const want[] = {"0.0",   "-0.0",       "1.0", "0.1",  "1e-05",
+                                       "1e+16", "16777216.0", "nan", "-inf", "1e-45"};
     for (int k = 0; k < 10; k++) assert_word(r.out[0], k, want[k]);
     hone_value *back = r.out[0];
     r.out[0] = NULL;
@@ -621,7 +644,8 @@ static void casts(void **state) {
     r.ints[0] = HONE_DTYPE_I8;
     assert_int_equal(run(&r, "cast_string"), HONE_OK);
     assert_memory_equal(r.out[0]->data, ((int8_t[]){12, -7, 100, 3}), 4);
-    static const char *const bad[] = {"", "x", "128", "1e9", "0x1", "nan", "1 2", "--1", "9999999999999999999999"};
+    static const char *const bad[] = {
+        "", "x", "128", "1e9", "0x1", "nan", "1 2", "--1", "9999999999999999999999"};
     for (int k = 0; k < 9; k++) {
         hone_value_drop(r.in[0]);
         r.in[0] = words(bad + k, 1);
@@ -630,7 +654,7 @@ static void casts(void **state) {
     rig_close(&r);
 }
 
-/* ---- ai.onnx.ml ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- ai.onnx.ml ---------------------------------------------------------------------------------------- */
 static void labels(void **state) {
     (void)state;
     rig r;
@@ -703,7 +727,7 @@ static void trees(void **state) {
     rig_close(&r);
 }
 
-/* ---- allocations that fail ----------------------------------------------------------------------------------------------------------- */
+/* ---- allocations that fail ----------------------------------------------------------------------------- */
 static hone_status scene_loop(rig *r) { return loop_once(r, scalar(5), NULL); }
 static hone_status scene_unique(rig *r) {
     rig_open(r, 4);
@@ -730,8 +754,10 @@ static hone_status scene_sequence(rig *r) {
 /* Operands are made while nothing fails: the failing begins with the call. So a scene is run in two parts. */
 static void failing_allocations(void **state) {
     (void)state;
-    static hone_status (*const scenes[])(rig *) = {scene_loop, scene_unique, scene_split, scene_regex, scene_sequence};
-    static const char *const names[] = {"loop", "unique", "string_split", "regex_full_match", "split_to_sequence"};
+    static hone_status (*const scenes[])(rig *) = {scene_loop, scene_unique, scene_split, scene_regex,
+                                                   scene_sequence};
+    static const char *const names[] = {"loop", "unique", "string_split", "regex_full_match",
+                                        "split_to_sequence"};
     for (size_t k = 0; k < sizeof scenes / sizeof *scenes; k++) {
         rig r;
         assert_int_equal(scenes[k](&r), HONE_OK);

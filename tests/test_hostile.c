@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Models that nobody meant well: what fuzzing found, rebuilt by code; then good models cut short, with bits flipped, and with fields
-   changed so that the bytes stay a message. Each is loaded, compiled and run on small inputs under limits of time and memory: it must come
+   Models that nobody meant well: what fuzzing found, rebuilt by code; then good models cut short, with bits
+   flipped, and with fields changed so that the bytes stay a message. Each is loaded, compiled and run on
+   small inputs under limits of time and memory: it must come
    back with an answer or a status. All changes come from fixed seeds. */
 #include <dirent.h>
 #include <setjmp.h>
@@ -26,14 +27,15 @@ static void attempt(const void *data, size_t n, int interpret) {
     uint64_t begun = hone_clock_ns();
     if (hone_model_load_memory(data, n, &m) == HONE_OK) feed_run(m, interpret);
     hone_model_free(m);
-    if (hone_clock_ns() - begun > (uint64_t)LONGEST_MS * 1000000u) fail_msg("a model took longer than %d ms", LONGEST_MS);
+    if (hone_clock_ns() - begun > (uint64_t)LONGEST_MS * 1000000u)
+        fail_msg("a model took longer than %d ms", LONGEST_MS);
 }
 static void attempt_msg(msg m) { /* takes m; by steps and by the definition */
     for (int k = 0; k < 2; k++) attempt(m.at, m.n, k);
     free(m.at);
 }
 
-/* ---- what fuzzing found ------------------------------------------------------------------------------------------------------------ */
+/* ---- what fuzzing found -------------------------------------------------------------------------------- */
 /* A graph without a single var: its table of names is empty too. */
 static msg nothing(void) {
     msg g = {0};
@@ -52,7 +54,8 @@ static msg reshape_grows(void) {
 /* The lowest whole number divided by -1: the machine traps. Shape arithmetic computes it at load. */
 static msg far_quotient(void) {
     msg g = {0};
-    sub(&g, 5, ints("a", "2", (int64_t[]){INT64_MIN, 7}, 2)), sub(&g, 5, ints("b", "2", (int64_t[]){-1, 0}, 2));
+    sub(&g, 5, ints("a", "2", (int64_t[]){INT64_MIN, 7}, 2)),
+        sub(&g, 5, ints("b", "2", (int64_t[]){-1, 0}, 2));
     add_node(&g, node("Div", "a b", "y"));
     add_node(&g, node("Mod", "a b", "z"));
     add_output(&g, "y"), add_output(&g, "z");
@@ -99,9 +102,11 @@ static msg far_strides(void) {
     msg g = {0};
     add_input(&g, "x", 1, "2 1 1 1");
     for (int k = 0; k < 2; k++) {
-        msg n = with(with(node(k ? "AveragePool" : "MaxPool", "x", k ? "y" : "z"), attr_ints("kernel_shape", "1 1")),
-                     attr_ints("strides", "4611686018427387904 9223372036854775807"));
-        add_node(&g, with(with(n, attr_ints("dilations", "1 4611686018427387904")), attr_ints("pads", "-3 2 4611686018427387904 1")));
+        msg n = with(
+            with(node(k ? "AveragePool" : "MaxPool", "x", k ? "y" : "z"), attr_ints("kernel_shape", "1 1")),
+            attr_ints("strides", "4611686018427387904 9223372036854775807"));
+        add_node(&g, with(with(n, attr_ints("dilations", "1 4611686018427387904")),
+                          attr_ints("pads", "-3 2 4611686018427387904 1")));
         add_output(&g, k ? "y" : "z");
     }
     return model_of(g, 21);
@@ -117,7 +122,8 @@ static msg no_outputs(void) {
     sub(&m, 8, opset("ai.onnx.ml", 3));
     return m;
 }
-/* An output of more elements than can be counted, of an op without inputs: its strides overflowed before the run refused it. */
+/* An output of more elements than can be counted, of an op without inputs: its strides overflowed before the
+   run refused it. */
 static msg endless_output(void) {
     msg g = {0};
     add_node(&g, with(node("RandomNormal", "", "y"), attr_ints("shape", "1099511627776 1099511627776 2")));
@@ -132,25 +138,34 @@ static msg bitcast_grows(void) {
     add_output(&g, "y");
     return model_of(g, 26);
 }
-/* Slices of one axis twice: their offsets added up, past the end. And more starts than axes; and a step that overflows a stride. */
-static msg slice_of(const int64_t *from, const int64_t *to, const int64_t *axis, int n_axis, const int64_t *step) {
+/* Slices of one axis twice: their offsets added up, past the end. And more starts than axes; and a step that
+   overflows a stride. */
+static msg slice_of(const int64_t *from, const int64_t *to, const int64_t *axis, int n_axis,
+                    const int64_t *step) {
     msg g = {0};
     add_input(&g, "x", 1, "10 3");
-    sub(&g, 5, ints("from", "2", from, 2)), sub(&g, 5, ints("to", "2", to, 2)), sub(&g, 5, ints("step", "2", step, 2));
+    sub(&g, 5, ints("from", "2", from, 2)), sub(&g, 5, ints("to", "2", to, 2)),
+        sub(&g, 5, ints("step", "2", step, 2));
     sub(&g, 5, ints("axis", n_axis == 1 ? "1" : "2", axis, n_axis));
     add_node(&g, node("Slice", "x from to axis step", "y"));
     add_output(&g, "y");
     return model_of(g, 21);
 }
-static msg slice_twice(void) { return slice_of((int64_t[]){5, 5}, (int64_t[]){10, 10}, (int64_t[]){0, 0}, 2, (int64_t[]){1, 1}); }
-static msg slice_short(void) { return slice_of((int64_t[]){5, 1}, (int64_t[]){10, 3}, (int64_t[]){0}, 1, (int64_t[]){1, 1}); }
+static msg slice_twice(void) {
+    return slice_of((int64_t[]){5, 5}, (int64_t[]){10, 10}, (int64_t[]){0, 0}, 2, (int64_t[]){1, 1});
+}
+static msg slice_short(void) {
+    return slice_of((int64_t[]){5, 1}, (int64_t[]){10, 3}, (int64_t[]){0}, 1, (int64_t[]){1, 1});
+}
 static msg slice_far(void) {
-    return slice_of((int64_t[]){5, 1}, (int64_t[]){INT64_MAX, INT64_MIN}, (int64_t[]){0, 1}, 2, (int64_t[]){INT64_MAX, INT64_MIN});
+    return slice_of((int64_t[]){5, 1}, (int64_t[]){INT64_MAX, INT64_MIN}, (int64_t[]){0, 1}, 2,
+                    (int64_t[]){INT64_MAX, INT64_MIN});
 }
 /* A loop that never ends ends at the limit of the run. */
 static msg endless(void) {
     msg g = {0}, b = {0};
-    sub(&b, 11, value_info("i", 7, "")), sub(&b, 11, value_info("c", 9, "")), sub(&b, 11, value_info("v", 1, "2"));
+    sub(&b, 11, value_info("i", 7, "")), sub(&b, 11, value_info("c", 9, "")),
+        sub(&b, 11, value_info("v", 1, "2"));
     add_node(&b, node("Identity", "c", "c2"));
     add_node(&b, node("Neg", "v", "w"));
     add_output(&b, "c2"), add_output(&b, "w");
@@ -173,7 +188,8 @@ static msg enormous_constant(void) { return enormous("ConstantOfShape"); }
 static msg enormous_contents(void) { /* an operand whose numbers count, as many as there are */
     msg g = {0};
     add_node(&g, node("Range", "start limit delta", "y"));
-    add_input(&g, "start", 1, "9223372036854775807"), add_input(&g, "limit", 1, "3"), add_input(&g, "delta", 1, "3"), add_output(&g, "y");
+    add_input(&g, "start", 1, "9223372036854775807"), add_input(&g, "limit", 1, "3"),
+        add_input(&g, "delta", 1, "3"), add_output(&g, "y");
     return model_of(g, 25);
 }
 static msg enormous_view(void) { /* strides past what can be counted */
@@ -190,7 +206,8 @@ static msg graph_attribute(void) { /* of an op that takes none */
     add_input(&g, "x", 1, "2 3"), add_output(&g, "y");
     return model_of(g, 21);
 }
-/* Softmax of version 1 asks for the rank of what an op without a name made: all nodes before it are inferred, the one that lacks its input too. */
+/* Softmax of version 1 asks for the rank of what an op without a name made: all nodes before it are inferred,
+   the one that lacks its input too. */
 static msg missing_inputs(const char *op) {
     msg g = {0};
     add_node(&g, node(op, "", "a"));
@@ -237,11 +254,12 @@ static void test_findings(void **state) {
     for (size_t k = 0; k < sizeof findings / sizeof *findings; k++) {
         uint64_t held = hone_alloc_live_bytes();
         attempt_msg(findings[k].make());
-        if (hone_alloc_live_bytes() != held && k) fail_msg("%s: memory is lost", findings[k].name); /* the first fills lasting tables */
+        /* the first fills lasting tables */
+        if (hone_alloc_live_bytes() != held && k) fail_msg("%s: memory is lost", findings[k].name);
     }
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- damage -------------------------------------------------------------------------------------------- */
 static uint64_t seed = 20250;
 static uint64_t draw(void) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -266,7 +284,8 @@ static void damage(const uint8_t *data, size_t n, int rounds) {
     uint8_t *copy = malloc(room);
     assert_non_null(copy);
     static int k;
-    for (int end = k + rounds; k < end; k++) { /* goes on where the last model left off, so that every way meets every kind of model */
+    /* goes on where the last model left off, so that every way meets every kind of model */
+    for (int end = k + rounds; k < end; k++) {
         memcpy(copy, data, n);
         size_t now = n;
         if (k % 4 == 0) now = draw() % (n + 1); /* cut short */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Pictures: PNG, BMP, PNM and TIFF of every kind that the encoders here can write, read back; files of Pillow's in the formats that libraries read for us; files cut
-   short and flipped in every place; allocations that fail; limits; and what a model gets of a picture. A format whose library is not here is skipped, and said. */
+   Pictures: PNG, BMP, PNM and TIFF of every kind that the encoders here can write, read back; files of
+   Pillow's in the formats that libraries read for us; files cut
+   short and flipped in every place; allocations that fail; limits; and what a model gets of a picture. A
+   format whose library is not here is skipped, and said. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +42,8 @@ static uint64_t digest_of(hone_value *v) { return digest(hone_value_data(v), hon
 /* A library that is not here: said, and the format is skipped. */
 static bool absent(bytes b) {
     hone_value *v = NULL;
-    if (hone_image_decode(b.at, b.n, HONE_IMAGE_RGB, &v) != HONE_NOT_SUPPORTED || !strstr(hone_error(), "install ")) {
+    if (hone_image_decode(b.at, b.n, HONE_IMAGE_RGB, &v) != HONE_NOT_SUPPORTED ||
+        !strstr(hone_error(), "install ")) {
         hone_value_free(v);
         return false;
     }
@@ -51,8 +54,12 @@ static bool absent(bytes b) {
 /* ---- formats without loss: pixels are what was drawn ---- */
 
 typedef void want_fn(int x, int y, int bits, unsigned rgb[3]);
-static void want_gray(int x, int y, int bits, unsigned rgb[3]) { rgb[0] = rgb[1] = rgb[2] = drawn8(x, y, 0, bits); }
-static void want_inverse(int x, int y, int bits, unsigned rgb[3]) { rgb[0] = rgb[1] = rgb[2] = 255 - drawn8(x, y, 0, bits); }
+static void want_gray(int x, int y, int bits, unsigned rgb[3]) {
+    rgb[0] = rgb[1] = rgb[2] = drawn8(x, y, 0, bits);
+}
+static void want_inverse(int x, int y, int bits, unsigned rgb[3]) {
+    rgb[0] = rgb[1] = rgb[2] = 255 - drawn8(x, y, 0, bits);
+}
 static void want_rgb(int x, int y, int bits, unsigned rgb[3]) {
     for (int c = 0; c < 3; c++) rgb[c] = drawn8(x, y, c, bits);
 }
@@ -81,7 +88,9 @@ static void same(bytes b, int w, int h, int bits, want_fn *want, const char *wha
         unsigned rgb[3];
         want(k % w, k / w, bits, rgb);
         for (int c = 0; c < 3; c++)
-            if (p[3 * k + c] != rgb[c]) fail_msg("%s, %dx%d: pixel %d,%d has %u, not %u", what, w, h, k % w, k / w, p[3 * k + c], rgb[c]);
+            if (p[3 * k + c] != rgb[c])
+                fail_msg("%s, %dx%d: pixel %d,%d has %u, not %u", what, w, h, k % w, k / w, p[3 * k + c],
+                         rgb[c]);
     }
     hone_value_free(v);
 }
@@ -96,30 +105,32 @@ static void test_png(void **state) {
     static const struct {
         int colour, depth;
         want_fn *want;
-    } kinds[] = {{0, 1, want_gray},    {0, 2, want_gray}, {0, 4, want_gray},    {0, 8, want_gray},    {0, 16, want_gray},
-                 {2, 8, want_rgb},     {2, 16, want_rgb}, {3, 1, want_palette}, {3, 2, want_palette}, {3, 4, want_palette},
-                 {3, 8, want_palette}, {4, 8, want_gray}, {4, 16, want_gray},   {6, 8, want_rgb},     {6, 16, want_rgb}};
+    } kinds[] = {{0, 1, want_gray},    {0, 2, want_gray},    {0, 4, want_gray},    {0, 8, want_gray},
+                 {0, 16, want_gray},   {2, 8, want_rgb},     {2, 16, want_rgb},    {3, 1, want_palette},
+                 {3, 2, want_palette}, {3, 4, want_palette}, {3, 8, want_palette}, {4, 8, want_gray},
+                 {4, 16, want_gray},   {6, 8, want_rgb},     {6, 16, want_rgb}};
     skip_if_absent(make_png(1, 1, 0, 8, false, STORED));
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int s = 0; s < SIZES; s++)
             for (int i = 0; i < 2; i++)
                 for (int d = 0; d < DEFLATES; d++)
-                    same(make_png(sizes[s][0], sizes[s][1], kinds[k].colour, kinds[k].depth, i, d), sizes[s][0], sizes[s][1],
-                         kinds[k].depth, kinds[k].want, "PNG");
+                    same(make_png(sizes[s][0], sizes[s][1], kinds[k].colour, kinds[k].depth, i, d),
+                         sizes[s][0], sizes[s][1], kinds[k].depth, kinds[k].want, "PNG");
 }
 
 static void test_bmp(void **state) {
     static const struct {
         int depth, packing;
         want_fn *want;
-    } kinds[] = {{1, 0, want_palette}, {4, 0, want_palette}, {8, 0, want_palette}, {8, 1, want_palette}, {4, 2, want_palette},
-                 {16, 0, want_555},    {16, 3, want_565},    {24, 0, want_rgb},    {32, 0, want_rgb}};
+    } kinds[] = {{1, 0, want_palette}, {4, 0, want_palette}, {8, 0, want_palette},
+                 {8, 1, want_palette}, {4, 2, want_palette}, {16, 0, want_555},
+                 {16, 3, want_565},    {24, 0, want_rgb},    {32, 0, want_rgb}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int s = 0; s < SIZES; s++)
             for (int down = 0; down < 2; down++) {
                 int w = sizes[s][0] + 2, h = sizes[s][1]; /* a string of plain bytes has at least three */
-                same(make_bmp(w, h, kinds[k].depth, kinds[k].packing, down), w, h, kinds[k].depth > 8 ? 8 : kinds[k].depth, kinds[k].want,
-                     "BMP");
+                same(make_bmp(w, h, kinds[k].depth, kinds[k].packing, down), w, h,
+                     kinds[k].depth > 8 ? 8 : kinds[k].depth, kinds[k].want, "BMP");
             }
 }
 
@@ -127,9 +138,10 @@ static void test_pnm(void **state) {
     for (int kind = 1; kind <= 6; kind++)
         for (int s = 0; s < SIZES; s++)
             for (int bits = kind % 3 == 1 ? 1 : 8; bits <= (kind % 3 == 1 ? 1 : 8); bits += 8)
-                same(make_pnm(sizes[s][0], sizes[s][1], kind, bits), sizes[s][0], sizes[s][1], bits, kind % 3 ? want_gray : want_rgb,
-                     "PNM");
-    hone_value *v = decode((bytes){(uint8_t *)strdup("P2 3 1 1000 0 500 1000"), 22, 0}, HONE_IMAGE_GRAY); /* a largest value of its own */
+                same(make_pnm(sizes[s][0], sizes[s][1], kind, bits), sizes[s][0], sizes[s][1], bits,
+                     kind % 3 ? want_gray : want_rgb, "PNM");
+    /* a largest value of its own */
+    hone_value *v = decode((bytes){(uint8_t *)strdup("P2 3 1 1000 0 500 1000"), 22, 0}, HONE_IMAGE_GRAY);
     assert_memory_equal(hone_value_data(v), "\0\x80\xff", 3);
     hone_value_free(v);
 }
@@ -143,15 +155,18 @@ static void test_tiff(void **state) {
                 predictor = k / 8 % 2 && (packing == 5 || packing == 8) ? 2 : 1; /* others have none */
             bool big = k / 16;
             for (int planes = 0; planes < 2; planes++) {
-                same(make_tiff(w, h, &(tiff_kind){2, 8, 3, packing, predictor, tile, big, planes}), w, h, 8, want_rgb, "TIFF of RGB");
-                same(make_tiff(w, h, &(tiff_kind){2, 16, 4, packing, predictor, tile, big, planes}), w, h, 16, want_rounded,
-                     "TIFF of RGBA, 16 bits");
+                same(make_tiff(w, h, &(tiff_kind){2, 8, 3, packing, predictor, tile, big, planes}), w, h, 8,
+                     want_rgb, "TIFF of RGB");
+                same(make_tiff(w, h, &(tiff_kind){2, 16, 4, packing, predictor, tile, big, planes}), w, h, 16,
+                     want_rounded, "TIFF of RGBA, 16 bits");
             }
-            same(make_tiff(w, h, &(tiff_kind){1, 8, 1, packing, predictor, tile, big, false}), w, h, 8, want_gray, "TIFF of gray");
+            same(make_tiff(w, h, &(tiff_kind){1, 8, 1, packing, predictor, tile, big, false}), w, h, 8,
+                 want_gray, "TIFF of gray");
             for (int bits = 1; bits <= 4; bits *= 2) {
-                same(make_tiff(w, h, &(tiff_kind){0, bits, 1, packing, 1, tile, big, false}), w, h, bits, want_inverse, "TIFF of ink");
-                same(make_tiff(w, h, &(tiff_kind){3, bits, 1, packing, 1, tile, big, false}), w, h, bits, want_palette,
-                     "TIFF of a palette");
+                same(make_tiff(w, h, &(tiff_kind){0, bits, 1, packing, 1, tile, big, false}), w, h, bits,
+                     want_inverse, "TIFF of ink");
+                same(make_tiff(w, h, &(tiff_kind){3, bits, 1, packing, 1, tile, big, false}), w, h, bits,
+                     want_palette, "TIFF of a palette");
             }
         }
 }
@@ -191,9 +206,11 @@ static void test_files(void **state) {
 
 static void test_orders(void **state) {
     enum { N = FILE_WIDTH * FILE_HEIGHT };
-    bytes file = make_bmp(FILE_WIDTH, FILE_HEIGHT, 24, 0, false), again = make_bmp(FILE_WIDTH, FILE_HEIGHT, 24, 0, false),
+    bytes file = make_bmp(FILE_WIDTH, FILE_HEIGHT, 24, 0, false),
+          again = make_bmp(FILE_WIDTH, FILE_HEIGHT, 24, 0, false),
           third = make_bmp(FILE_WIDTH, FILE_HEIGHT, 24, 0, false);
-    hone_value *rgb = decode(file, HONE_IMAGE_RGB), *bgr = decode(again, HONE_IMAGE_BGR), *gray = decode(third, HONE_IMAGE_GRAY);
+    hone_value *rgb = decode(file, HONE_IMAGE_RGB), *bgr = decode(again, HONE_IMAGE_BGR),
+               *gray = decode(third, HONE_IMAGE_GRAY);
     const uint8_t *a = hone_value_data(rgb), *b = hone_value_data(bgr), *g = hone_value_data(gray);
     assert_int_equal(hone_value_dims(gray)[2], 1);
     for (int k = 0; k < N; k++) {
@@ -242,7 +259,8 @@ static void test_cut(void **state) {
     for (int k = 0; (b = sample_file(k)).at; k++) {
         if (!absent(b)) assert_true(try_bytes(b.at, b.n));
         for (size_t n = 0; n < b.n; n++)
-            if (try_bytes(b.at, n) && n < b.n / 2) fail_msg("file %d: %zu of %zu bytes make a picture", k, n, b.n);
+            if (try_bytes(b.at, n) && n < b.n / 2)
+                fail_msg("file %d: %zu of %zu bytes make a picture", k, n, b.n);
         free(b.at);
     }
 }
@@ -254,7 +272,8 @@ static void test_flipped(void **state) {
     for (int k = 0; (b = sample_file(k)).at; k++) {
         bool png = k <= 2;
         uint8_t *copy = malloc(b.n);
-        for (size_t bit = 0; bit<b.n * 8; bit += b.n> 1000 ? 7 * PACE : 2 * PACE - 1) { /* every bit alone; of long files some */
+        /* every bit alone; of long files some */
+        for (size_t bit = 0; bit<b.n * 8; bit += b.n> 1000 ? 7 * PACE : 2 * PACE - 1) {
             memcpy(copy, b.at, b.n);
             copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
             if (png) png_mend(copy, b.n);
@@ -301,7 +320,8 @@ static void test_no_memory(void **state) {
 static void test_limits(void **state) {
     hone_value *v = NULL;
     bytes big = make_png(9, 9, 2, 8, false, FIXED);
-    static const uint32_t claims[][2] = {{1 << 21, 1}, {1, 1 << 21}, {1 << 14, 1 << 14}, {0x7fffffff, 0x7fffffff}, {0, 5}, {8000, 8000}};
+    static const uint32_t claims[][2] = {
+        {1 << 21, 1}, {1, 1 << 21}, {1 << 14, 1 << 14}, {0x7fffffff, 0x7fffffff}, {0, 5}, {8000, 8000}};
     for (size_t k = 0; k < sizeof claims / sizeof *claims; k++) {
         for (int i = 0; i < 8; i++) big.at[16 + i] = (uint8_t)(claims[k][i / 4] >> (24 - i % 4 * 8));
         png_mend(big.at, big.n);
@@ -333,22 +353,27 @@ static void test_resize(void **state) {
     static const struct {
         int w, h, channels;
         uint64_t digest;
-    } cases[] = {{90, 80, 3, 0x3e182ca14eb61d13u}, {20, 11, 3, 0xc2aec0821a070232u}, {45, 11, 3, 0xd3eb34ad34544800u},
-                 {80, 37, 3, 0x7af23aa097010b62u}, {1, 1, 3, 0x91717c1964e5d93du},   {30, 80, 1, 0xcdff26d615616251u},
+    } cases[] = {{90, 80, 3, 0x3e182ca14eb61d13u}, {20, 11, 3, 0xc2aec0821a070232u},
+                 {45, 11, 3, 0xd3eb34ad34544800u}, {80, 37, 3, 0x7af23aa097010b62u},
+                 {1, 1, 3, 0x91717c1964e5d93du},   {30, 80, 1, 0xcdff26d615616251u},
                  {44, 36, 1, 0x9127793bced937ddu}};
     uint8_t from[45 * 37 * 3], to[90 * 80 * 3];
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         int n = cases[k].channels;
         for (int i = 0; i < 45 * 37 * n; i++) from[i] = (uint8_t)drawn(i / n % 45, i / n / 45, i % n, 8);
-        assert_int_equal(hone_resize(from, 45, 37, n, cases[k].w, cases[k].h, &(hone_box){0, 0, cases[k].w, cases[k].h}, to), HONE_OK);
+        assert_int_equal(hone_resize(from, 45, 37, n, cases[k].w, cases[k].h,
+                                     &(hone_box){0, 0, cases[k].w, cases[k].h}, to),
+                         HONE_OK);
         uint64_t d = digest(to, (size_t)(cases[k].w * cases[k].h * n));
-        if (d != cases[k].digest) fail_msg("%dx%dx%d: digest 0x%016llx", cases[k].w, cases[k].h, n, (unsigned long long)d);
+        if (d != cases[k].digest)
+            fail_msg("%dx%dx%d: digest 0x%016llx", cases[k].w, cases[k].h, n, (unsigned long long)d);
         const hone_box part = {cases[k].w / 3, cases[k].h / 2, cases[k].w - cases[k].w / 2,
                                cases[k].h - cases[k].h / 2}; /* and of a part of it */
         uint8_t some[90 * 80 * 3];
         assert_int_equal(hone_resize(from, 45, 37, n, cases[k].w, cases[k].h, &part, some), HONE_OK);
         for (int y = 0; y < part.height; y++)
-            assert_memory_equal(some + y * part.width * n, to + ((part.y + y) * cases[k].w + part.x) * n, (size_t)(part.width * n));
+            assert_memory_equal(some + y * part.width * n, to + ((part.y + y) * cases[k].w + part.x) * n,
+                                (size_t)(part.width * n));
     }
 }
 
@@ -356,13 +381,15 @@ static hone_value *square(int64_t h, int64_t w, int64_t c) {
     hone_value *v = NULL;
     assert_int_equal(hone_tensor_create(HONE_DTYPE_U8, (int64_t[]){h, w, c}, 3, &v), HONE_OK);
     uint8_t *p = hone_value_data(v);
-    for (int64_t k = 0; k < h * w * c; k++) p[k] = (uint8_t)drawn((int)(k / c % w), (int)(k / c / w), (int)(k % c), 8);
+    for (int64_t k = 0; k < h * w * c; k++)
+        p[k] = (uint8_t)drawn((int)(k / c % w), (int)(k / c / w), (int)(k % c), 8);
     return v;
 }
 
 static hone_image_recipe recipe_for(hone_dtype t, const int64_t *dims, int rank) {
     hone_image_recipe r;
-    hone_port port = {.name = "x", .kind = HONE_VALUE_TENSOR, .dtype = t, .rank = rank, .dims = dims, .shape = "[…]"};
+    hone_port port = {
+        .name = "x", .kind = HONE_VALUE_TENSOR, .dtype = t, .rank = rank, .dims = dims, .shape = "[…]"};
     if (hone_image_recipe_for(&port, &r)) fail_msg("%s", hone_error());
     return r;
 }
@@ -370,9 +397,12 @@ static hone_image_recipe recipe_for(hone_dtype t, const int64_t *dims, int rank)
 static void test_recipes(void **state) {
     char text[200];
     hone_image_recipe r = recipe_for(HONE_DTYPE_F32, (int64_t[]){-1, 3, 224, 320}, 4);
-    assert_true(r.width == 320 && r.height == 224 && !r.last && r.batch && r.order == HONE_IMAGE_RGB && r.range == 1);
+    assert_true(r.width == 320 && r.height == 224 && !r.last && r.batch && r.order == HONE_IMAGE_RGB &&
+                r.range == 1);
     hone_image_recipe_text(&r, text, sizeof text);
-    assert_string_equal(text, "resized to cover, centre 320x224, RGB, 0 to 1, mean 0.485 0.456 0.406, std 0.229 0.224 0.225, NCHW");
+    assert_string_equal(
+        text,
+        "resized to cover, centre 320x224, RGB, 0 to 1, mean 0.485 0.456 0.406, std 0.229 0.224 0.225, NCHW");
     hone_image_recipe_text(&r, text, 8);
     assert_string_equal(text, "resized");
     r = recipe_for(HONE_DTYPE_U8, (int64_t[]){1, 64, 48, 3}, 4);
@@ -409,13 +439,15 @@ static void test_prepare(void **state) {
         assert_true(f[k] == want);
     }
     hone_value_free(out);
-    r = recipe_for(HONE_DTYPE_U8, (int64_t[]){-1, 10, 8, 3}, 4); /* 9x6 into 8x10: 8x5, and gray above and below */
+    /* 9x6 into 8x10: 8x5, and gray above and below */
+    r = recipe_for(HONE_DTYPE_U8, (int64_t[]){-1, 10, 8, 3}, 4);
     r.fit = HONE_IMAGE_PAD;
     assert_int_equal(hone_image_prepare(picture, 1, &r, &out), HONE_OK);
     const uint8_t *p = hone_value_data(out);
     for (int k = 0; k < 8 * 3; k++) assert_true(p[k] == 114 && p[9 * 24 + k] == 114);
     uint8_t sized[8 * 5 * 3];
-    assert_int_equal(hone_resize(hone_value_data(picture[0]), 9, 6, 3, 8, 5, &(hone_box){0, 0, 8, 5}, sized), HONE_OK);
+    assert_int_equal(hone_resize(hone_value_data(picture[0]), 9, 6, 3, 8, 5, &(hone_box){0, 0, 8, 5}, sized),
+                     HONE_OK);
     assert_memory_equal(p + 2 * 24, sized, sizeof sized);
     hone_value_free(out);
     r = recipe_for(HONE_DTYPE_F32, (int64_t[]){1, 4, 4}, 3); /* luma of the centre */
@@ -461,7 +493,8 @@ static void test_photographs(void **state) {
         hone_status s = hone_image_read(path, HONE_IMAGE_RGB, &v);
         if (s == HONE_IO || (s == HONE_NOT_SUPPORTED && strstr(hone_error(), "install "))) continue;
         assert_non_null(v);
-        if (digest_of(v) != photos[k].digest) fail_msg("%s: digest 0x%016llx", photos[k].name, (unsigned long long)digest_of(v));
+        if (digest_of(v) != photos[k].digest)
+            fail_msg("%s: digest 0x%016llx", photos[k].name, (unsigned long long)digest_of(v));
         hone_value_free(v);
         seen++;
     }
@@ -473,10 +506,11 @@ static void test_photographs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png),       cmocka_unit_test(test_bmp),         cmocka_unit_test(test_pnm),    cmocka_unit_test(test_tiff),
-        cmocka_unit_test(test_files),     cmocka_unit_test(test_orders),      cmocka_unit_test(test_cut),    cmocka_unit_test(test_flipped),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_limits),      cmocka_unit_test(test_resize), cmocka_unit_test(test_recipes),
-        cmocka_unit_test(test_prepare),   cmocka_unit_test(test_photographs),
+        cmocka_unit_test(test_png),     cmocka_unit_test(test_bmp),         cmocka_unit_test(test_pnm),
+        cmocka_unit_test(test_tiff),    cmocka_unit_test(test_files),       cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_cut),     cmocka_unit_test(test_flipped),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_limits),  cmocka_unit_test(test_resize),      cmocka_unit_test(test_recipes),
+        cmocka_unit_test(test_prepare), cmocka_unit_test(test_photographs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   What match_product and match_contraction say of a stage, computed as they say: over batches, rows, columns and depth, or over a window, by the strides it found, and
-   compared with what the interpreter makes of that stage. Examples with the pads, strides, groups and broadcasts that networks have, every row with
-   made-up calls, every conformance case. */
+   What match_product and match_contraction say of a stage, computed as they say: over batches, rows, columns
+   and depth, or over a window, by the strides it found, and
+   compared with what the interpreter makes of that stage. Examples with the pads, strides, groups and
+   broadcasts that networks have, every row with made-up calls, every conformance case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,11 +13,12 @@
 #include "calls.h"
 
 #include "loops/match_contraction.h"
+#include "loops/match_pool.h"
 #include "loops/match_product.h"
 
-static struct { int stages, products, windows, depthwise, contractions, bytes; } seen;
+static struct { int stages, products, windows, depthwise, contractions, bytes, pools[3]; } seen;
 
-static float at_of(const hone_value *v, const hone_place *p, hone_dtype t, int64_t k) {
+static float at_of(const hone_value *v, const hone_tensor_view *p, hone_dtype t, int64_t k) {
     (void)v;
     return hone_dtype_load(t, (const char *)p->at + k * (int64_t)hone_dtypes[t].bytes).f32;
 }
@@ -34,7 +36,8 @@ static int64_t all(const hone_axes *a) {
     return n;
 }
 /* The sum at batch b, row i, column j, and the sum of the magnitudes of its terms. */
-static double sum_of(const walk_call *c, const hone_match_product *m, int64_t b, int64_t i, int64_t j, double *magnitude) {
+static double sum_of(const walk_call *c, const hone_match_product *m, int64_t b, int64_t i, int64_t j,
+                     double *magnitude) {
     const hone_dtype ta = c->in->tensor[m->a].dtype, tb = c->in->tensor[m->b].dtype;
     const int64_t at_b = m->at_b + by(&m->batch, b, 1) + by(&m->n, j, 1);
     double sum = 0;
@@ -49,17 +52,20 @@ static double sum_of(const walk_call *c, const hone_match_product *m, int64_t b,
         return m->alpha * sum;
     }
     const hone_match_window *w = &m->w;
-    const int64_t x = i % w->out_width, y = i / w->out_width % w->out_height, image = i / w->out_width / w->out_height;
+    const int64_t x = i % w->out_width, y = i / w->out_width % w->out_height,
+                  image = i / w->out_width / w->out_height;
     for (int64_t ky = 0; ky < w->kernel_y; ky++)
         for (int64_t kx = 0; kx < w->kernel_x; kx++)
             for (int64_t q = 0; q < w->channels; q++) {
                 const int64_t line = y * w->stride_y + ky * w->dilation_y - w->pad_y,
                               pixel = x * w->stride_x + kx * w->dilation_x - w->pad_x;
                 if (line < 0 || line >= w->height || pixel < 0 || pixel >= w->width) continue;
-                const int64_t at = m->at_a + image * w->image_step + line * w->line_step + pixel * w->pixel_step + q * w->channel_step +
+                const int64_t at = m->at_a + image * w->image_step + line * w->line_step +
+                                   pixel * w->pixel_step + q * w->channel_step +
                                    (w->groups > 1 ? b : 0) * w->group_step;
                 const double term = (double)at_of(NULL, c->place + m->a, ta, at) *
-                                    (double)at_of(NULL, c->place + m->b, tb, at_b + ky * w->b_y + kx * w->b_x + q * w->b_channel);
+                                    (double)at_of(NULL, c->place + m->b, tb,
+                                                  at_b + ky * w->b_y + kx * w->b_x + q * w->b_channel);
                 sum += term, *magnitude += fabs(term);
             }
     return m->alpha * sum;
@@ -67,7 +73,7 @@ static double sum_of(const walk_call *c, const hone_match_product *m, int64_t b,
 static void check(const walk_call *c, const hone_match_product *m, int stage, const char *what) {
     const hone_slots_of *w = &m->slots;
     const hone_stage *s = c->in->stage + stage;
-    const hone_place *to = c->place + s->tensor;
+    const hone_tensor_view *to = c->place + s->tensor;
     int64_t points = 1, work = all(&m->k);
     for (int k = 0; k < w->n_domain; k++) points *= w->extent[k];
     if (m->window) work = m->w.kernel_y * m->w.kernel_x * m->w.channels;
@@ -82,17 +88,20 @@ static void check(const walk_call *c, const hone_match_product *m, int stage, co
             *number = *number * w->extent[k] + index[k];
         }
         if (m->at_c + by(&m->batch, b, 2) + by(&m->m, i, 2) + by(&m->n, j, 2) != store)
-            fail_msg("%s, stage %d: batch %lld, row %lld, column %lld are not stored where the stage stores them", what, stage,
-                     (long long)b, (long long)i, (long long)j);
+            fail_msg(
+                "%s, stage %d: batch %lld, row %lld, column %lld are not stored where the stage stores them",
+                what, stage, (long long)b, (long long)i, (long long)j);
         double magnitude;
-        const double got = sum_of(c, m, b, i, j, &magnitude), want = (double)at_of(NULL, to, c->in->tensor[s->tensor].dtype, at);
+        const double got = sum_of(c, m, b, i, j, &magnitude),
+                     want = (double)at_of(NULL, to, c->in->tensor[s->tensor].dtype, at);
         if (!isfinite(want) || !isfinite(got)) continue; /* infinities meet in another order */
         const double eps = c->in->tensor[s->tensor].dtype == HONE_DTYPE_F16    ? 0x1p-10
                            : c->in->tensor[s->tensor].dtype == HONE_DTYPE_BF16 ? 0x1p-7
                                                                                : 0x1p-22;
         if (fabs(got - want) > eps * (fabs(m->alpha) * magnitude + fabs(want)) + 1e-30)
-            fail_msg("%s, stage %d: the match gives %g at batch %lld, row %lld, column %lld; the interpreter %g", what, stage, got,
-                     (long long)b, (long long)i, (long long)j, want);
+            fail_msg(
+                "%s, stage %d: the match gives %g at batch %lld, row %lld, column %lld; the interpreter %g",
+                what, stage, got, (long long)b, (long long)i, (long long)j, want);
     }
     seen.products++, seen.windows += m->window, seen.depthwise += m->window && m->shares_columns;
 }
@@ -101,10 +110,12 @@ static int64_t at_point(const hone_affine *f, const int64_t *index, int n) {
     for (int k = 0; k < n; k++) at += f->k[k] * index[k];
     return at;
 }
-static double factor_at(const walk_call *c, const hone_affine_load *l, int32_t zero, const int64_t *index, int n) {
+static double factor_at(const walk_call *c, const hone_affine_load *l, int32_t zero, const int64_t *index,
+                        int n) {
     const hone_dtype t = c->in->tensor[l->tensor].dtype;
     double nothing = 0;
-    if (zero >= 0) { /* zero points of the calls that are made up are single numbers, or one a row or column: see below */
+    /* zero points of the calls that are made up are single numbers, or one a row or column: see below */
+    if (zero >= 0) {
         const hone_x *z = c->in->x + zero;
         const hone_scalar v = hone_dtype_load(c->in->tensor[z->a].dtype, c->place[z->a].at);
         nothing = (double)v.i32;
@@ -113,21 +124,28 @@ static double factor_at(const walk_call *c, const hone_affine_load *l, int32_t z
         const int64_t i = at_point(l->bounded + q, index, n);
         if (i < 0 || i >= l->size[q]) return 0;
     }
-    const hone_scalar v =
-        hone_dtype_load(t, (const char *)c->place[l->tensor].at + at_point(&l->at, index, n) * (int64_t)hone_dtypes[t].bytes);
+    const hone_scalar v = hone_dtype_load(t, (const char *)c->place[l->tensor].at +
+                                                 at_point(&l->at, index, n) * (int64_t)hone_dtypes[t].bytes);
     return t == HONE_DTYPE_U8 || t == HONE_DTYPE_I8 ? (double)v.i32 - nothing : (double)v.f32;
 }
-static bool single_zero(const walk_call *c, int32_t zero) { return zero < 0 || !c->in->tensor[c->in->x[zero].a].rank; }
-/* Rows, columns, batches and depth are all indices, each once; operands know what they should; the sums are the stage's. */
-static void check_contraction(const walk_call *c, const hone_match_contraction *m, int stage, const char *what) {
+static bool single_zero(const walk_call *c, int32_t zero) {
+    return zero < 0 || !c->in->tensor[c->in->x[zero].a].rank;
+}
+/* Rows, columns, batches and depth are all indices, each once; operands know what they should; the sums are
+   the stage's. */
+static void check_contraction(const walk_call *c, const hone_match_contraction *m, int stage,
+                              const char *what) {
     const hone_slots_of *w = &m->slots;
     const hone_stage *s = c->in->stage + stage;
-    const hone_place *to = c->place + s->tensor;
+    const hone_tensor_view *to = c->place + s->tensor;
     const struct {
         const int *slot;
         int n;
         int64_t extent;
-    } group[] = {{m->group_m, m->n_m, m->m}, {m->group_n, m->n_n, m->n}, {m->group_b, m->n_batch, m->batch}, {m->group_k, m->n_k, m->k}};
+    } group[] = {{m->group_m, m->n_m, m->m},
+                 {m->group_n, m->n_n, m->n},
+                 {m->group_b, m->n_batch, m->batch},
+                 {m->group_k, m->n_k, m->k}};
     int64_t points = 1;
     int times[HONE_MAX_SLOTS] = {0};
     for (int g = 0; g < 4; g++) {
@@ -137,15 +155,17 @@ static void check_contraction(const walk_call *c, const hone_match_contraction *
             all *= w->extent[k], times[k]++;
             assert_true((k < w->n_domain) == (g < 3));
             if (w->extent[k] == 1) continue;
-            if (g == 0) assert_false(hone_match_knows(&m->b, k));
-            if (g == 1 && !m->shares_n) assert_false(hone_match_knows(&m->a, k));
+            if (g == 0) assert_false(hone_match_depends(&m->b, k));
+            if (g == 1 && !m->shares_n) assert_false(hone_match_depends(&m->a, k));
         }
         assert_true(all == group[g].extent);
         points *= all;
     }
     for (int k = 0; k < w->n; k++) assert_true(times[k] == 1 || (!times[k] && w->extent[k] == 1));
     if (m->piece) assert_true(m->piece * m->taps == m->k);
-    if (points > WORK || m->first_tensor >= 0 || w->over >= 0 || !single_zero(c, m->zero_a) || !single_zero(c, m->zero_b)) return;
+    if (points > WORK || m->first_tensor >= 0 || w->over >= 0 || !single_zero(c, m->zero_a) ||
+        !single_zero(c, m->zero_b))
+        return;
     for (int64_t p = 0; p < points / m->k; p++) {
         int64_t index[HONE_MAX_SLOTS], rest = p, at = 0;
         for (int k = w->n_domain - 1; k >= 0; k--) {
@@ -154,24 +174,60 @@ static void check_contraction(const walk_call *c, const hone_match_contraction *
         }
         double sum = 0, magnitude = 0;
         for (int64_t k = 0; k < m->k; k++) {
-            for (int q = w->n - 1, left = (int)k; q >= w->n_domain; q--) index[q] = left % w->extent[q], left /= (int)w->extent[q];
-            const double term = factor_at(c, &m->a, m->zero_a, index, w->n) * factor_at(c, &m->b, m->zero_b, index, w->n);
+            for (int q = w->n - 1, left = (int)k; q >= w->n_domain; q--)
+                index[q] = left % w->extent[q], left /= (int)w->extent[q];
+            const double term =
+                factor_at(c, &m->a, m->zero_a, index, w->n) * factor_at(c, &m->b, m->zero_b, index, w->n);
             sum += term, magnitude += fabs(term);
         }
         const hone_dtype t = c->in->tensor[s->tensor].dtype;
         const hone_scalar v = hone_dtype_load(t, (const char *)to->at + at * (int64_t)hone_dtypes[t].bytes);
         const double got = (double)m->alpha * sum, want = m->integers ? (double)v.i32 : (double)v.f32;
         if (!isfinite(want) || !isfinite(got) || (m->integers && magnitude > 0x1p30)) continue;
-        const double eps = m->integers ? 0 : t == HONE_DTYPE_F16 ? 0x1p-10 : t == HONE_DTYPE_BF16 ? 0x1p-7 : 0x1p-22;
-        if (fabs(got - want) > eps * (fabs((double)m->alpha) * magnitude + fabs(want)) + (m->integers ? 0 : 1e-30))
-            fail_msg("%s, stage %d: the contraction gives %g at point %lld; the interpreter %g", what, stage, got, (long long)p, want);
+        const double eps = m->integers            ? 0
+                           : t == HONE_DTYPE_F16  ? 0x1p-10
+                           : t == HONE_DTYPE_BF16 ? 0x1p-7
+                                                  : 0x1p-22;
+        if (fabs(got - want) >
+            eps * (fabs((double)m->alpha) * magnitude + fabs(want)) + (m->integers ? 0 : 1e-30))
+            fail_msg("%s, stage %d: the contraction gives %g at point %lld; the interpreter %g", what, stage,
+                     got, (long long)p, want);
     }
     seen.contractions++, seen.bytes += m->integers;
 }
-/* Images and what is made of them with their channels last, as devices with such kernels ask for: dims are image, group, channel, and those of a place. */
+/* Every output of a pool, from the places that the match says. */
+static void check_pool(const walk_call *c, const hone_match_pool *m, const char *what) {
+    const hone_pool_side *v = m->side + HONE_POOL_Y, *h = m->side + HONE_POOL_X;
+    for (int64_t p = 0; p < m->images * m->channels * v->out * h->out; p++) {
+        const int64_t ox = p % h->out, oy = p / h->out % v->out, channel = p / h->out / v->out % m->channels,
+                      n = p / h->out / v->out / m->channels;
+        double largest = -INFINITY, sum = 0, size = 0, there = 0;
+        for (int64_t k = 0; k < v->kernel * h->kernel; k++) {
+            const int64_t y = oy * v->stride + k / h->kernel * v->dilation - v->pad,
+                          x = ox * h->stride + k % h->kernel * h->dilation - h->pad;
+            if (y < 0 || y >= v->size || x < 0 || x >= h->size) continue;
+            const double f =
+                (double)at_of(NULL, c->place + m->x, HONE_DTYPE_F32,
+                              n * m->image_x + channel * m->channel_x + y * v->step_x + x * h->step_x);
+            largest = isnan(f) || f > largest ? f : largest, sum += f, size += fabs(f), there++;
+        }
+        const double over = m->kind == HONE_POOL_AVERAGE_ALL ? (double)(v->kernel * h->kernel) : there;
+        const double got = m->kind == HONE_POOL_LARGEST ? largest : sum / over;
+        const double want =
+            (double)at_of(NULL, c->place + m->y, HONE_DTYPE_F32,
+                          n * m->image_y + channel * m->channel_y + oy * v->step_y + ox * h->step_y);
+        if (!isfinite(want) || !isfinite(got)) continue;
+        if (fabs(got - want) > 0x1p-22 * (size + fabs(want)))
+            fail_msg("%s: the pool gives %g at image %lld, channel %lld, [%lld][%lld]; the interpreter %g",
+                     what, got, (long long)n, (long long)channel, (long long)oy, (long long)ox, want);
+    }
+    seen.pools[m->kind]++;
+}
+/* Images and what is made of them with their channels last, as devices with such kernels ask for: dims are
+   image, group, channel, and those of a place. */
 static void put_last(walk_call *c, int t) {
     const hone_tensor *w = c->in->tensor + t;
-    hone_place *p = c->place + t;
+    hone_tensor_view *p = c->place + t;
     int64_t extent[HONE_MAX_RANK], stride[HONE_MAX_RANK] = {0}, count = 1, step = 1;
     if (w->rank < 4) return;
     for (int k = 0; k < w->rank; k++) extent[k] = c->param[w->dim[k]].i, count *= extent[k];
@@ -190,11 +246,14 @@ static void put_last(walk_call *c, int t) {
     p->at = to;
     memcpy(p->stride, stride, sizeof stride);
 }
-static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out, bool failed, const char *what) {
+static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out,
+                bool failed, const char *what) {
     (void)in, (void)n_in, (void)want, (void)n_out;
     const hone_instance *i = c->in;
     for (int t = 0; t < i->n_tensor && !strcmp(i->program->name, "Conv"); t++)
-        if ((i->tensor[t].role == HONE_ROLE_IN && i->tensor[t].operand == 0) || i->tensor[t].role == HONE_ROLE_OUT) put_last(c, t);
+        if ((i->tensor[t].role == HONE_ROLE_IN && i->tensor[t].operand == 0) ||
+            i->tensor[t].role == HONE_ROLE_OUT)
+            put_last(c, t);
     if (!failed && !hone_interpret(i, c->param, c->place)) {
         hone_strides *stride = HONE_NEW_N(c->arena, hone_strides, i->n_tensor + 1);
         bool *constant = HONE_NEW_N(c->arena, bool, i->n_tensor + 1);
@@ -209,6 +268,8 @@ static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const
             if (i->stage[k].over < 0 && hone_match_product_of(&call, k, &m)) check(c, &m, k, what);
             hone_match_contraction n;
             if (hone_match_contraction_of(&call, k, false, false, &n)) check_contraction(c, &n, k, what);
+            hone_match_pool pool;
+            if (i->stage[k].over < 0 && hone_match_pool_of(&call, k, &pool)) check_pool(c, &pool, what);
         }
     }
     walk_call_free(c);
@@ -245,14 +306,59 @@ static void named(void **state) {
         hone_attr attr[16];
         hone_arena *a = hone_arena_create();
         tame = true;
-        const int n = parse_inputs(products[k].in, in), n_attr = parse_attrs(a, p, products[k].attr, attr), before = seen.products;
+        const int n = parse_inputs(products[k].in, in), n_attr = parse_attrs(a, p, products[k].attr, attr),
+                  before = seen.products;
         const bool want[] = {true};
         assert_true(try_call(p, attr, n_attr, in, n, want, products[k].in));
-        if (seen.products != before + 1) fail_msg("%s %s %s is no product", products[k].op, products[k].in, products[k].attr);
+        if (seen.products != before + 1)
+            fail_msg("%s %s %s is no product", products[k].op, products[k].in, products[k].attr);
         for (int q = 0; q < n; q++) hone_value_drop(in[q]);
         hone_arena_destroy(a);
     }
     assert_true(seen.windows >= 10 && seen.depthwise >= 2);
+}
+/* Which kind of pool an op's call is: of each its own, and none where windows hang over in a way that has no
+   name. */
+static const struct {
+    example call;
+    int kind; /* -1: none */
+} pools[] = {
+    {{"MaxPool", "f32[2,8,9,7]", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1"}, HONE_POOL_LARGEST},
+    {{"MaxPool", "f32[1,3,12,11]", "kernel_shape=2,3 dilations=2,1 ceil_mode=1 strides=2,3"},
+     HONE_POOL_LARGEST},
+    {{"AveragePool", "f32[2,8,9,7]", "kernel_shape=3,3 pads=1,1,1,1"}, HONE_POOL_AVERAGE_INSIDE},
+    {{"AveragePool", "f32[2,8,9,7]", "kernel_shape=3,2 pads=1,0,2,1 strides=2,1"}, HONE_POOL_AVERAGE_INSIDE},
+    {{"AveragePool", "f32[1,4,8,9]", "kernel_shape=3,3 strides=2,2 ceil_mode=1"}, HONE_POOL_AVERAGE_INSIDE},
+    {{"AveragePool", "f32[2,8,9,7]", "kernel_shape=3,3 pads=1,1,1,1 count_include_pad=1"},
+     HONE_POOL_AVERAGE_ALL},
+    {{"AveragePool", "f32[2,8,8,6]", "kernel_shape=2,2 strides=2,2"}, HONE_POOL_AVERAGE_ALL},
+    {{"AveragePool", "f32[1,4,8,8]",
+      "kernel_shape=3,3 pads=1,1,1,1 strides=2,2 ceil_mode=1 count_include_pad=1"},
+     -1},
+};
+static void named_pools(void **state) {
+    (void)state;
+    const hone_library *lib;
+    assert_int_equal(hone_library_builtin(&lib), HONE_OK);
+    for (size_t k = 0; k < sizeof pools / sizeof *pools; k++) {
+        const hone_program *p = hone_library_find(lib, "", pools[k].call.op);
+        hone_value *in[8] = {0};
+        hone_attr attr[16];
+        hone_arena *a = hone_arena_create();
+        tame = true;
+        int before[3];
+        memcpy(before, seen.pools, sizeof before);
+        const int n = parse_inputs(pools[k].call.in, in),
+                  n_attr = parse_attrs(a, p, pools[k].call.attr, attr);
+        const bool want[2] = {true};
+        assert_true(try_call(p, attr, n_attr, in, n, want, pools[k].call.in));
+        for (int kind = 0; kind < 3; kind++)
+            if (seen.pools[kind] != before[kind] + (kind == pools[k].kind))
+                fail_msg("%s %s %s is matched %d times as kind %d", pools[k].call.op, pools[k].call.in,
+                         pools[k].call.attr, seen.pools[kind] - before[kind], kind);
+        for (int q = 0; q < n; q++) hone_value_drop(in[q]);
+        hone_arena_destroy(a);
+    }
 }
 static void every(void **state) {
     (void)state;
@@ -263,11 +369,13 @@ static void every(void **state) {
     calls_rows(2);
     (void)!calls_cases(3, &cases, &whole); /* where they are on this machine */
     assert_true(seen.products > before && seen.contractions > before && (seen.bytes > 0 || !cases));
-    print_message("%d stages, of which %d are products: %d over windows, %d of these depthwise; %d are contractions, %d of bytes\n",
+    print_message("%d stages, of which %d are products: %d over windows, %d of these depthwise; %d are "
+                  "contractions, %d of bytes\n",
                   seen.stages, seen.products, seen.windows, seen.depthwise, seen.contractions, seen.bytes);
 }
 int main(void) {
     calls_seed();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(named), cmocka_unit_test(every)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(named), cmocka_unit_test(named_pools),
+                                       cmocka_unit_test(every)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

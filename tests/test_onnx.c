@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The importer: models are written here byte by byte, read back as graphs, and damaged in every way. Needs no file but those it makes. */
+   The importer: models are written here byte by byte, read back as graphs, and damaged in every way. Needs no
+   file but those it makes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #include "model/onnx.h"
 #include "onnx_load.h"
 
-/* ---- tensors --------------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------------------- */
 static hone_value *value(msg m) {
     hone_value *v = NULL;
     if (hone_onnx_read_value(m.at, m.n, HONE_TAG_TENSOR, &v)) fail_msg("%s", hone_fail_text());
@@ -51,7 +52,8 @@ static void test_raw_types(void **state) {
         no_value(tensor_raw("t", t, "3", raw, n + 1), HONE_TAG_TENSOR);
         no_value(tensor_raw("t", t, "3", raw, n - 1), HONE_TAG_TENSOR);
     }
-    hone_value *v = value(tensor_raw("b", HONE_DTYPE_BOOL, "2", "\5\0", 2)); /* a byte that is not 0 is true */
+    /* a byte that is not 0 is true */
+    hone_value *v = value(tensor_raw("b", HONE_DTYPE_BOOL, "2", "\5\0", 2));
     assert_ints(v, 2, 1, 0);
     hone_value_drop(v);
     v = value(tensor_raw("s", 1, "", "\0\0\200\77", 4));
@@ -85,7 +87,9 @@ static void test_typed_data(void **state) {
     for (size_t k = 0; k < sizeof small / sizeof *small; k++) {
         for (int packed = 0; packed < 2; packed++) {
             msg t = tensor_head("t", small[k].type, "2"), p = {0};
-            if (packed) varint(&p, (uint64_t)small[k].a), varint(&p, (uint64_t)small[k].b), sub(&t, small[k].field, p);
+            if (packed)
+                varint(&p, (uint64_t)small[k].a), varint(&p, (uint64_t)small[k].b),
+                    sub(&t, small[k].field, p);
             else number(&t, small[k].field, small[k].a), number(&t, small[k].field, small[k].b);
             hone_value *v = value(t);
             bool real = hone_dtypes[small[k].type].kind == HONE_KIND_FLOAT;
@@ -156,9 +160,12 @@ static void test_sparse(void **state) {
     (void)state;
     for (int matrix = 0; matrix < 2; matrix++) {
         msg g = {0};
-        sub(&g, 15, matrix ? sparse("w", "2 3", "2 2", (int64_t[]){0, 1, 1, 2}, 4) : sparse("w", "2 3", "2", (int64_t[]){1, 5}, 2));
+        sub(&g, 15,
+            matrix ? sparse("w", "2 3", "2 2", (int64_t[]){0, 1, 1, 2}, 4)
+                   : sparse("w", "2 3", "2", (int64_t[]){1, 5}, 2));
         add_node(&g, node("Relu", "w", "y"));
-        add_node(&g, with(node("Constant", "", "c"), attr_sub("sparse_value", 11, 22, sparse("w", "6", "2", (int64_t[]){1, 5}, 2))));
+        add_node(&g, with(node("Constant", "", "c"),
+                          attr_sub("sparse_value", 11, 22, sparse("w", "6", "2", (int64_t[]){1, 5}, 2))));
         add_output(&g, "y");
         hone_graph *r = load(model_of(g, 13));
         const hone_value *w = var(r, "w")->value;
@@ -210,7 +217,7 @@ static void test_lists(void **state) {
     free(o.at);
 }
 
-/* ---- external data --------------------------------------------------------------------------------------------------------------- */
+/* ---- external data ------------------------------------------------------------------------------------- */
 static msg entry(const char *key, const char *v) {
     msg e = {0};
     text(&e, 1, key);
@@ -261,7 +268,8 @@ static void test_external(void **state) {
         msg m = external_model(cases[k].location, cases[k].offset, cases[k].length);
         assert_int_equal(hone_file_write(path, m.at, m.n), HONE_OK);
         hone_graph *g = NULL, *h = NULL;
-        hone_status s = hone_onnx_load(path, rows(), &g), t = hone_onnx_load_memory(m.at, m.n, folder, rows(), &h);
+        hone_status s = hone_onnx_load(path, rows(), &g),
+                    t = hone_onnx_load_memory(m.at, m.n, folder, rows(), &h);
         assert_int_equal(s == HONE_OK, cases[k].good);
         assert_int_equal(t == HONE_OK, cases[k].good);
         if (g) assert_true(hone_value_f64(var(g, "w")->value, 0) == cases[k].first);
@@ -277,7 +285,7 @@ static void test_external(void **state) {
     rmdir(folder);
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------- */
 static void test_inputs(void **state) {
     (void)state;
     msg g = {0};
@@ -309,7 +317,8 @@ static void test_inputs(void **state) {
     for (int k = 2; k < 4; k++) assert_true(hone_dim_is_symbolic(x->dim[k]) && x->dim[k] != y->dim[k]);
     for (int k = 0; k < 6; k++) /* names that say nothing: each dim is a symbol of its own */
         for (int q = 0; q < k; q++)
-            assert_true(hone_dim_is_symbolic(var(r, "free")->dim[k]) && var(r, "free")->dim[k] != var(r, "free")->dim[q]);
+            assert_true(hone_dim_is_symbolic(var(r, "free")->dim[k]) &&
+                        var(r, "free")->dim[k] != var(r, "free")->dim[q]);
     assert_true(var(r, "free")->dim[6] == var(r, "free")->dim[7]);
     assert_int_equal(var(r, "any")->rank, -1);
     assert_int_equal(var(r, "any")->dtype, HONE_DTYPE_I64);
@@ -335,7 +344,8 @@ static void test_problems(void **state) {
     add_node(&g, node("Relu", "x", "d"));
     add_output(&g, "absent");
     const char *t = refused(model_of(g, 13));
-    static const char *const parts[] = {"NoSuchOp", "com.example", "version 13", "'wrong'", "'nowhere'", "'d'", "'absent'"};
+    static const char *const parts[] = {"NoSuchOp",  "com.example", "version 13", "'wrong'",
+                                        "'nowhere'", "'d'",         "'absent'"};
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         if (!strstr(t, parts[k])) fail_msg("'%s' is not in: %s", parts[k], t);
     int lines = 1;
@@ -351,7 +361,8 @@ static void test_problems(void **state) {
     for (lines = 1; *t; t++) lines += *t == '\n';
     assert_true(lines <= 51);
     g = (msg){0};
-    hone_graph *newer = load(model_of(g, 29)); /* read as the newest that is known, with a note: test_forgive.c */
+    /* read as the newest that is known, with a note: test_forgive.c */
+    hone_graph *newer = load(model_of(g, 29));
     hone_graph_destroy(newer);
     g = (msg){0};
     add_input(&g, "x", 1, "2");
@@ -368,7 +379,7 @@ static void test_problems(void **state) {
     refused(model_of(g, 13));
 }
 
-/* ---- bodies ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- bodies -------------------------------------------------------------------------------------------- */
 static msg branch(const char *op, const char *in, const char *out) {
     msg g = {0};
     text(&g, 2, out);
@@ -381,15 +392,16 @@ static void test_captures(void **state) {
     (void)state;
     msg inner = {0}, g = {0}, n;
     text(&inner, 2, "outer then");
-    add_node(&inner, with(with(node("If", "c", "t"), attr_sub("then_branch", 5, 6, branch("Add", "x w", "p"))),
-                          attr_sub("else_branch", 5, 6, branch("Relu", "y", "q"))));
+    add_node(&inner,
+             with(with(node("If", "c", "t"), attr_sub("then_branch", 5, 6, branch("Add", "x w", "p"))),
+                  attr_sub("else_branch", 5, 6, branch("Relu", "y", "q"))));
     add_output(&inner, "t");
     add_input(&g, "c", 9, "");
     add_input(&g, "x", 1, "2");
     add_input(&g, "y", 1, "2");
     sub(&g, 5, floats("w", "2", (float[]){5, 6}, 2));
-    n = with(node("If", "c", "z"),
-             attr_sub("else_branch", 5, 6, branch("Neg", "x", "e"))); /* the wrong way round: then is body 0 all the same */
+    /* the wrong way round: then is body 0 all the same */
+    n = with(node("If", "c", "z"), attr_sub("else_branch", 5, 6, branch("Neg", "x", "e")));
     add_node(&g, with(n, attr_sub("then_branch", 5, 6, inner)));
     add_output(&g, "z");
     hone_graph *r = load(model_of(g, 16));
@@ -410,7 +422,8 @@ static void test_captures(void **state) {
     assert_true(hone_value_f64(var(deep, "w")->value, 1) == 6);
     for (int k = 0; k < 3; k++) { /* a capture goes by the same name all the way down */
         const char *name = r->var.at[top->in[top->n_in - 3 + k]].name;
-        if (strcmp(name, "x") == 0) assert_string_equal(top->body[1]->var.at[top->body[1]->in.at[k]].name, "x");
+        if (strcmp(name, "x") == 0)
+            assert_string_equal(top->body[1]->var.at[top->body[1]->in.at[k]].name, "x");
     }
     hone_graph_destroy(r);
 }
@@ -456,7 +469,7 @@ static void test_deep_bodies(void **state) {
     assert_non_null(strstr(refused(model_of(inner, 16)), "nested"));
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------------------------------- */
+/* ---- functions ----------------------------------------------------------------------------------------- */
 static msg function(const char *name, const char *in, const char *out) {
     msg f = {0};
     text(&f, 1, name);
@@ -487,7 +500,8 @@ static void test_function_reference(void **state) {
 
 static void test_function_inlined(void **state) {
     (void)state;
-    msg leaky = function("Leaky", "a b", "r through"), twice = function("Twice", "a", "r"), row = {0}, g = {0};
+    msg leaky = function("Leaky", "a b", "r through"), twice = function("Twice", "a", "r"), row = {0},
+        g = {0};
     sub(&leaky, 11, attr_int("axis", 1));
     sub(&leaky, 7, with(node("LeakyRelu", "a", "t"), attr_ref("alpha", 1, "slope")));
     sub(&leaky, 7, with(node("Softmax", "t", "t2"), attr_ref("axis", 2, "axis")));
@@ -507,10 +521,13 @@ static void test_function_inlined(void **state) {
     sub(&m, 25, row);
     sub(&m, 25, twice);
     hone_graph *r = load(m);
-    assert_string_equal(ops(r), "LeakyRelu Softmax Clip LeakyRelu Softmax Clip LeakyRelu Softmax Clip LeakyRelu Softmax Clip Relu");
+    assert_string_equal(
+        ops(r),
+        "LeakyRelu Softmax Clip LeakyRelu Softmax Clip LeakyRelu Softmax Clip LeakyRelu Softmax Clip Relu");
     assert_true(hone_attr_float(r->node.at[0]->attr, r->node.at[0]->n_attr, "alpha", 0) == 0.5);
     assert_int_equal(hone_attr_int(r->node.at[1]->attr, r->node.at[1]->n_attr, "axis", 9), 1);
-    assert_int_equal(r->node.at[3]->n_attr, 0); /* the reference has nothing to refer to: the op's own default */
+    /* the reference has nothing to refer to: the op's own default */
+    assert_int_equal(r->node.at[3]->n_attr, 0);
     assert_int_equal(hone_attr_int(r->node.at[4]->attr, r->node.at[4]->n_attr, "axis", 9), 0);
     assert_string_equal(r->var.at[r->node.at[5]->out[0]].name, "y");
     hone_graph_destroy(r);
@@ -551,7 +568,7 @@ static void test_function_bombs(void **state) {
     }
 }
 
-/* ---- hostile bytes --------------------------------------------------------------------------------------------------------------- */
+/* ---- hostile bytes ------------------------------------------------------------------------------------- */
 static msg sample(void) {
     msg body = {0}, g = {0}, f = function("F", "a", "r");
     add_input(&body, "i", 7, "");
@@ -627,7 +644,8 @@ static void test_no_memory(void **state) {
         hone_status s = hone_onnx_load_memory(m.at, m.n, NULL, rows(), &g);
         hone_alloc_fail_after(-1);
         hone_graph_destroy(g);
-        if (s != HONE_OK && s != HONE_NO_MEMORY) fail_msg("failing call %d: status %d: %s", (int)k, (int)s, hone_fail_text());
+        if (s != HONE_OK && s != HONE_NO_MEMORY)
+            fail_msg("failing call %d: status %d: %s", (int)k, (int)s, hone_fail_text());
         failed += s == HONE_NO_MEMORY;
     }
     assert_true(failed > calls / 2);

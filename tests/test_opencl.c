@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Printed kernels on an OpenCL device (PoCL, mostly) against the interpreter, launch by launch: the same calls as test_printer's. Skipped where there
-   is no OpenCL.
+   Printed kernels on an OpenCL device (PoCL, mostly) against the interpreter, launch by launch: the same
+   calls as test_printer's. Skipped where there is no OpenCL.
 
    HONE_TEST_ALL=1: all conformance cases, not a sample. HONE_OPENCL=n: device n. */
 #include <setjmp.h>
@@ -44,11 +44,13 @@ static int set_up(void **state) {
     (void)state;
     const char *n = getenv("HONE_OPENCL"), *t = getenv("TMPDIR");
     calls_seed();
-    batch.target = (hone_kernel_target){.lang = HONE_LANG_OPENCL, .f64 = true, .arg_bytes = 1024, .wish = {.max_threads = 256, .units = 2}};
+    batch.target = (hone_kernel_target){
+        .lang = HONE_LANG_OPENCL, .f64 = true, .arg_bytes = 1024, .wish = {.max_threads = 256, .units = 2}};
     if (SLOW || hone_opencl_open(n ? atoi(n) : 0, &batch.device)) return 0;
     const hone_opencl_facts *f = hone_opencl_facts_of(batch.device);
     batch.target.f64 = f->f64, batch.target.arg_bytes = f->arg_bytes;
-    batch.target.wish.max_threads = f->max_threads < 256 ? f->max_threads : 64; /* small groups: more of them at small sizes */
+    /* small groups: more of them at small sizes */
+    batch.target.wish.max_threads = f->max_threads < 256 ? f->max_threads : 64;
     snprintf(batch.cache, sizeof batch.cache, "%.40s/hone-opencl-XXXXXX", t ? t : "/tmp");
     if (!mkdtemp(batch.cache)) return -1;
     print_message("%s, %s\n", f->name, f->version);
@@ -56,7 +58,8 @@ static int set_up(void **state) {
 }
 static int tear_down(void **state) {
     (void)state;
-    for (int k = 0; k < batch.kernels.n; k++) hone_opencl_kernel_free(batch.kernels.at[k].kernel), free((void *)batch.kernels.at[k].name);
+    for (int k = 0; k < batch.kernels.n; k++)
+        hone_opencl_kernel_free(batch.kernels.at[k].kernel), free((void *)batch.kernels.at[k].name);
     for (int k = 0; k < batch.programs.n; k++) hone_opencl_program_free(batch.programs.at[k]);
     hone_vec_free(&batch.kernels);
     hone_vec_free(&batch.programs);
@@ -79,7 +82,9 @@ static void memory_free(memory m) { hone_opencl_memory_free(batch.device, m); }
 static void memory_put(memory to, size_t at, const void *from, size_t bytes) {
     MUST(hone_opencl_copy_in(batch.device, to, at, from, bytes));
 }
-static void memory_get(void *to, memory from, size_t at, size_t bytes) { MUST(hone_opencl_copy_out(batch.device, to, from, at, bytes)); }
+static void memory_get(void *to, memory from, size_t at, size_t bytes) {
+    MUST(hone_opencl_copy_out(batch.device, to, from, at, bytes));
+}
 static hone_opencl_kernel *kernel_named(const char *name) {
     for (int k = 0; k < batch.kernels.n; k++)
         if (!strcmp(batch.kernels.at[k].name, name)) return batch.kernels.at[k].kernel;
@@ -154,7 +159,8 @@ static bool is_known(const char *name) {
         if (!strcmp(batch.waiting.at[k], name)) return true;
     return kernel_named(name) != NULL;
 }
-static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out, bool failed, const char *what) {
+static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out,
+                bool failed, const char *what) {
     job *j = job_of(&batch.target, c, in, n_in, failed, what);
     (void)want, (void)n_out;
     if (!j) return;
@@ -222,8 +228,8 @@ static void opencl_cases(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(opencl_examples), cmocka_unit_test(opencl_schedules), cmocka_unit_test(opencl_rows),
-                                       cmocka_unit_test(opencl_cases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(opencl_examples), cmocka_unit_test(opencl_schedules),
+                                       cmocka_unit_test(opencl_rows), cmocka_unit_test(opencl_cases)};
     const char *only = getenv("HONE_TEST_ONLY"); /* a part of a test's name */
     if (only) {
         char pattern[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   A user's ops from text: what they compute, beside ops of ONNX and fused with them; what is refused, with its place; and values of all kinds
-   that go into a model and come out. */
+   A user's ops from text: what they compute, beside ops of ONNX and fused with them; what is refused, with
+   its place; and values of all kinds that go into a model and come out. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,8 @@ static void run(hone_model *m, int interpret, hone_value *const *in, hone_value 
 
 /* ---- what they do ---- */
 
-/* Numbers below the smallest normal one count as zero in sums of products, and only there: not in the steps after them, not in the caller. */
+/* Numbers below the smallest normal one count as zero in sums of products, and only there: not in the steps
+   after them, not in the caller. */
 static void subnormal(void **state) {
     (void)state;
     enum { N = 16 };
@@ -144,24 +145,32 @@ static void refused(void **state) {
         const char *text, *says;
     } cases[] = {
         {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..] +\n", "mine:2:"},
-        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n\n  y[i..] = x[i..] @ 2\n", "mine:3:19: unexpected character '@'"},
+        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n\n  y[i..] = x[i..] @ 2\n",
+         "mine:3:19: unexpected character '@'"},
         {"op test.ops.A 1 (x[I..] f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "mine:1:25: "},
-        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  need 1, \"open\n", "mine:2:11: a string does not end"},
+        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  need 1, \"open\n",
+         "mine:2:11: a string does not end"},
         {"  hello\n", "mine:1:3: a row begins with"},
-        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = 55555555555555555555555555555555555555555555555555555555555555e5\n",
+        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = "
+         "55555555555555555555555555555555555555555555555555555555555555e5\n",
          "mine:2:12: a number is too long"},
         {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = "
          "0.00000000000000000000000000000000000000000000000000000000000000000000001\n",
          "a number is too long"},
         {"", "there is no op in this text"},
-        {"lines \n\n \nop test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "mine:1:6: 'lines' needs a name"},
+        {"lines \n\n \nop test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n",
+         "mine:1:6: 'lines' needs a name"},
         {"lines l\n  s[n] = x[n]\n", "there is no op in this text"},
-        {"op Mine 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "mine:1:1: op Mine is in ONNX's domain"},
+        {"op Mine 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n",
+         "mine:1:1: op Mine is in ONNX's domain"},
         {"op ai.onnx.ml.Mine 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "is in ONNX's domain"},
-        {"op com.microsoft.FusedMatMul 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "is there already, with other text"},
-        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32, z[I..]: f32\n  y[i..] = x[i..]\n", "has an output that no line stores"},
+        {"op com.microsoft.FusedMatMul 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n",
+         "is there already, with other text"},
+        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32, z[I..]: f32\n  y[i..] = x[i..]\n",
+         "has an output that no line stores"},
         {"op test.ops.Mine 1 (x: any) -> y: any\n  host identity\n", "must be a program"},
-        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\nop test.ops.A 2 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = 2\n",
+        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\nop test.ops.A 2 (x[I..]: f32) -> "
+         "y[I..]: f32\n  y[i..] = 2\n",
          "mine:3:1: op test.ops.A is defined twice"},
     };
     parse_rows();
@@ -177,12 +186,13 @@ static void refused(void **state) {
     const char *good = "op test.ops.Twice 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = 2 * x[i..]\n";
     assert_int_equal(add(good), HONE_OK);
     assert_int_equal(add(good), HONE_OK);
-    assert_int_equal(add("op test.ops.Twice 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..] + x[i..]\n"), HONE_BAD_INPUT);
+    assert_int_equal(add("op test.ops.Twice 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..] + x[i..]\n"),
+                     HONE_BAD_INPUT);
     /* one wrong row, and the good one before it is not added either */
-    assert_int_equal(
-        add("op test.ops.New 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\nop test.ops.Twice 1 (x[I..]: f32) -> y[I..]: f32\n"
-            "  y[i..] = 0\n"),
-        HONE_BAD_INPUT);
+    assert_int_equal(add("op test.ops.New 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\nop "
+                         "test.ops.Twice 1 (x[I..]: f32) -> y[I..]: f32\n"
+                         "  y[i..] = 0\n"),
+                     HONE_BAD_INPUT);
     msg g = {0};
     add_node(&g, in_domain(node("New", "x", "y"), "test.ops"));
     add_input(&g, "x", 1, "n"), add_output(&g, "y");
@@ -190,9 +200,11 @@ static void refused(void **state) {
     assert_int_equal(load(g, "test.ops", &m), HONE_NOT_SUPPORTED);
     assert_non_null(strstr(hone_error(), "unknown op"));
 }
-static void wrong_use(void **state) { /* names are looked up when a model uses the op: the message has node and row */
+/* names are looked up when a model uses the op: the message has node and row */
+static void wrong_use(void **state) {
     (void)state;
-    assert_int_equal(add("op test.ops.Lost 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..] * nowhere\n"), HONE_OK);
+    assert_int_equal(add("op test.ops.Lost 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..] * nowhere\n"),
+                     HONE_OK);
     msg g = {0};
     msg n = in_domain(node("Lost", "x", "y"), "test.ops");
     text(&n, 3, "here");
@@ -200,19 +212,26 @@ static void wrong_use(void **state) { /* names are looked up when a model uses t
     add_input(&g, "x", 1, "n"), add_output(&g, "y");
     hone_model *m = NULL;
     assert_int_not_equal(load(g, "test.ops", &m), HONE_OK);
-    if (!strstr(hone_error(), "here") || !strstr(hone_error(), "nowhere") || !strstr(hone_error(), "line 2")) fail_msg("%s", hone_error());
+    if (!strstr(hone_error(), "here") || !strstr(hone_error(), "nowhere") || !strstr(hone_error(), "line 2"))
+        fail_msg("%s", hone_error());
     assert_null(m);
 }
-static void too_far(void **state) { /* groups of other ranks: what is not there was read; and a rule of the row speaks first */
+/* groups of other ranks: what is not there was read; and a rule of the row speaks first */
+static void too_far(void **state) {
     (void)state;
     static const struct {
         const char *name, *text, *says;
     } cases[] = {
-        {"Far", "op test.ops.Far 1 (x[X..]: f32) -> y[O..]: f32\n  rank O.. = 3\n  O.. = X..\n  y[o..] = 0.0\n", "'x' has no dim 1 of Far"},
-        {"Farther", "op test.ops.Farther 1 (x[X.., C]: f32) -> y[O..]: f32\n  rank O.. = 2\n  O.. = X..\n  y[o..] = 0.0\n",
+        {"Far",
+         "op test.ops.Far 1 (x[X..]: f32) -> y[O..]: f32\n  rank O.. = 3\n  O.. = X..\n  y[o..] = 0.0\n",
+         "'x' has no dim 1 of Far"},
+        {"Farther",
+         "op test.ops.Farther 1 (x[X.., C]: f32) -> y[O..]: f32\n  rank O.. = 2\n  O.. = X..\n  y[o..] = "
+         "0.0\n",
          "'x' has no dim 0 of"},
         {"Rule",
-         "op test.ops.Rule 1 (x[X..]: f32) -> y[O..]: f32\n  rank O.. = 3\n  need rank(X..) == 3, \"x has three axes\"\n  O.. = X..\n  "
+         "op test.ops.Rule 1 (x[X..]: f32) -> y[O..]: f32\n  rank O.. = 3\n  need rank(X..) == 3, \"x has "
+         "three axes\"\n  O.. = X..\n  "
          "y[o..] = 0.0\n",
          "x has three axes"},
     };
@@ -233,7 +252,8 @@ static void no_memory(void **state) {
     int k = 0;
     for (;; k++) {
         hone_alloc_fail_after(k);
-        hone_status s = add("lines l\n  t[i..] = x[i..]\nop test.ops.Late 1 (x[I..]: f32) -> y[I..]: f32\n  use l\n  y[i..] = t[i..]\n");
+        hone_status s = add("lines l\n  t[i..] = x[i..]\nop test.ops.Late 1 (x[I..]: f32) -> y[I..]: f32\n  "
+                            "use l\n  y[i..] = t[i..]\n");
         hone_alloc_fail_after(-1);
         if (!s) break;
         assert_int_equal(s, HONE_NO_MEMORY);
@@ -246,7 +266,8 @@ static void no_memory(void **state) {
 
 static void maps(void **state) { /* a map goes in (DictVectorizer), maps come out (ZipMap) */
     (void)state;
-    msg elem = {0}, tensor = {0}, map = {0}, type = {0}, in = {0}, vocabulary = attr("string_vocabulary", 8), labels;
+    msg elem = {0}, tensor = {0}, map = {0}, type = {0}, in = {0}, vocabulary = attr("string_vocabulary", 8),
+        labels;
     number(&elem, 1, 1); /* map(string, tensor(float)) */
     sub(&tensor, 1, elem);
     number(&map, 1, 8);
@@ -261,7 +282,8 @@ static void maps(void **state) { /* a map goes in (DictVectorizer), maps come ou
     add_node(&g, with(in_domain(node("ZipMap", "v", "y"), "ai.onnx.ml"), labels));
     sub(&g, 11, in);
     add_output(&g, "v");
-    msg out_type = {0}, out_info = {0}, seq = {0}, out_map = {0}, out_tensor = {0}, out_elem = {0}, inner = {0};
+    msg out_type = {0}, out_info = {0}, seq = {0}, out_map = {0}, out_tensor = {0}, out_elem = {0},
+        inner = {0};
     number(&out_elem, 1, 1);
     sub(&out_tensor, 1, out_elem);
     number(&out_map, 1, 7);
@@ -295,14 +317,16 @@ static void maps(void **state) { /* a map goes in (DictVectorizer), maps come ou
     assert_int_equal(hone_session_run(s, &values, out), HONE_BAD_INPUT); /* a tensor is no map */
     assert_non_null(strstr(hone_error(), "'x'"));
     hone_session_free(s);
-    hone_value_free(keys), hone_value_free(values), hone_value_free(x), hone_value_free(out[0]), hone_value_free(out[1]);
+    hone_value_free(keys), hone_value_free(values), hone_value_free(x), hone_value_free(out[0]),
+        hone_value_free(out[1]);
     hone_model_free(m);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(subnormal), cmocka_unit_test(chain),     cmocka_unit_test(reductions), cmocka_unit_test(refused),
-        cmocka_unit_test(too_far),   cmocka_unit_test(wrong_use), cmocka_unit_test(no_memory),  cmocka_unit_test(maps),
+        cmocka_unit_test(subnormal), cmocka_unit_test(chain),   cmocka_unit_test(reductions),
+        cmocka_unit_test(refused),   cmocka_unit_test(too_far), cmocka_unit_test(wrong_use),
+        cmocka_unit_test(no_memory), cmocka_unit_test(maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,36 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Resampling by tables, against the definition: Resize of all modes and places, mirrored Pad, on pictures that lie channels last and row-major, odd sizes, one and
-   three axes; every CPU level, any number of threads. What depends on data, or lies outside, is left to others. And its kernels alone. */
+   Resampling by tables, against the definition: Resize of all modes and places, mirrored Pad, on pictures
+   that lie channels last and row-major, odd sizes, one and three axes; every CPU level, any number of
+   threads. What depends on data, or lies outside, is left to others. And its kernels alone. */
 #include "kernels/pool.h"
 
 #include "twin.h"
 
 static char text[2048];
 /* Between convolutions pictures lie channels last; alone they are row-major. How many steps resampled. */
-static int run(bool last, int channels, const char *dims, const char *ones, const char *constants, const char *op, double tolerance) {
+static int run(bool last, int channels, const char *dims, const char *ones, const char *constants,
+               const char *op, double tolerance) {
     if (last)
-        snprintf(
-            text, sizeof text,
-            "graph g (x: f32[2, %d, %s], w: f32[%d, 1, %s]) -> y { %s; t = Conv(x, w) {group: %d}; p = %s; y = Conv(p, w) {group: %d}; }",
-            channels, dims, channels, ones, constants, channels, op, channels);
-    else snprintf(text, sizeof text, "graph g (t: f32[2, %d, %s]) -> p { %s; p = %s; }", channels, dims, constants, op);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[2, %d, %s], w: f32[%d, 1, %s]) -> y { %s; t = Conv(x, w) {group: %d}; p = "
+                 "%s; y = Conv(p, w) {group: %d}; }",
+                 channels, dims, channels, ones, constants, channels, op, channels);
+    else
+        snprintf(text, sizeof text, "graph g (t: f32[2, %d, %s]) -> p { %s; p = %s; }", channels, dims,
+                 constants, op);
     return twin_check(text, twin_input, tolerance, tolerance, "resample");
 }
-static void check(int channels, const char *dims, const char *ones, const char *constants, const char *op, double tolerance) {
+static void check(int channels, const char *dims, const char *ones, const char *constants, const char *op,
+                  double tolerance) {
     for (int last = 0; last < 2; last++)
-        if (run(last, channels, dims, ones, constants, op, tolerance) != 1) fail_msg("not one step resamples in\n%s", text);
+        if (run(last, channels, dims, ones, constants, op, tolerance) != 1)
+            fail_msg("not one step resamples in\n%s", text);
 }
 static void modes(void **state) {
     (void)state;
     static const char *const mode[] = {"linear", "cubic", "nearest"},
                              *const near[] = {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"},
-                             *const places[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"};
+                             *const places[] = {"half_pixel", "asymmetric", "align_corners",
+                                                "pytorch_half_pixel", "half_pixel_symmetric"};
     char dims[32], op[512], sizes[64];
     EACH_LEVEL for (int round = 0; round < (SLOW ? 9 : 45); round++) {
         snprintf(dims, sizeof dims, "%d, %d", draw(3, 9), draw(3, 12));
         snprintf(sizes, sizeof sizes, "s: i64[2] = {%d, %d}", draw(13, 20), draw(13, 40));
         snprintf(op, sizeof op,
-                 "Resize(t, _, _, s) {mode: \"%s\", coordinate_transformation_mode: \"%s\", nearest_mode: \"%s\", axes: [2, 3], "
+                 "Resize(t, _, _, s) {mode: \"%s\", coordinate_transformation_mode: \"%s\", nearest_mode: "
+                 "\"%s\", axes: [2, 3], "
                  "cubic_coeff_a: %g}",
                  mode[round % 3], places[draw(0, 4)], near[draw(0, 3)], draw(0, 1) ? -0.5 : -0.75);
         check(draw(4, 40), dims, "1, 1", sizes, op, 1e-4);
@@ -39,32 +47,40 @@ static void modes(void **state) {
 static void smaller(void **state) { /* y has fewer pixels than x: places far apart */
     (void)state;
     EACH_LEVEL {
-        check(19, "31, 40", "1, 1", "s: i64[2] = {7, 11}", "Resize(t, _, _, s) {mode: \"linear\", axes: [2, 3]}", 1e-4);
-        check(5, "31, 40", "1, 1", "s: i64[2] = {30, 9}", "Resize(t, _, _, s) {mode: \"cubic\", axes: [2, 3]}", 1e-4);
-        run(false, 3, "31, 900", "1, 1", "s: i64[2] = {30, 3}", "Resize(t, _, _, s) {mode: \"nearest\", axes: [2, 3]}", 0);
+        check(19, "31, 40", "1, 1", "s: i64[2] = {7, 11}",
+              "Resize(t, _, _, s) {mode: \"linear\", axes: [2, 3]}", 1e-4);
+        check(5, "31, 40", "1, 1", "s: i64[2] = {30, 9}",
+              "Resize(t, _, _, s) {mode: \"cubic\", axes: [2, 3]}", 1e-4);
+        run(false, 3, "31, 900", "1, 1", "s: i64[2] = {30, 3}",
+            "Resize(t, _, _, s) {mode: \"nearest\", axes: [2, 3]}", 0);
     }
 }
 static void other_axes(void **state) {
     (void)state;
     EACH_LEVEL {
         check(9, "21", "1", "s: i64[1] = {50}", "Resize(t, _, _, s) {mode: \"linear\", axes: [2]}", 1e-4);
-        check(6, "5, 6, 7", "1, 1, 1", "s: i64[3] = {9, 7, 15}", "Resize(t, _, _, s) {mode: \"linear\", axes: [2, 3, 4]}", 1e-4);
-        check(8, "9, 7", "1, 1", "s: i64[1] = {30}", "Resize(t, _, _, s) {mode: \"cubic\", axes: [2]}", 1e-4); /* one axis of two */
+        check(6, "5, 6, 7", "1, 1, 1", "s: i64[3] = {9, 7, 15}",
+              "Resize(t, _, _, s) {mode: \"linear\", axes: [2, 3, 4]}", 1e-4);
+        /* one axis of two */
+        check(8, "9, 7", "1, 1", "s: i64[1] = {30}", "Resize(t, _, _, s) {mode: \"cubic\", axes: [2]}", 1e-4);
         check(8, "9, 7", "1, 1", "s: f32[4] = {1, 1, 2, 3}",
-              "Resize(t, _, s) {mode: \"nearest\", coordinate_transformation_mode: \"asymmetric\", nearest_mode: \"floor\"}", 0);
+              "Resize(t, _, s) {mode: \"nearest\", coordinate_transformation_mode: \"asymmetric\", "
+              "nearest_mode: \"floor\"}",
+              0);
         check(8, "9, 7", "1, 1", "k: i64[8] = {0, 0, 3, 2, 0, 0, 4, 6}", "Pad(t, k) {mode: \"reflect\"}", 0);
         check(8, "9, 7", "1, 1", "k: i64[8] = {0, 0, 3, 2, 0, 0, 4, 6}", "Pad(t, k) {mode: \"edge\"}", 0);
     }
 }
 static void left_alone(void **state) { /* weights that are sums of others; what lies outside; other types */
     (void)state;
-    assert_int_equal(
-        run(false, 3, "31, 40", "1, 1", "s: i64[2] = {7, 11}", "Resize(t, _, _, s) {mode: \"linear\", axes: [2, 3], antialias: 1}", 1e-4),
-        0);
+    assert_int_equal(run(false, 3, "31, 40", "1, 1", "s: i64[2] = {7, 11}",
+                         "Resize(t, _, _, s) {mode: \"linear\", axes: [2, 3], antialias: 1}", 1e-4),
+                     0);
     assert_int_equal(run(false, 3, "8, 9", "1, 1", "s: i64[2] = {17, 11}",
                          "Resize(t, _, _, s) {mode: \"cubic\", axes: [2, 3], exclude_outside: 1}", 1e-4),
                      0);
-    assert_int_equal(run(false, 3, "8, 9", "1, 1", "k: i64[8] = {0, 0, 3, 2, 0, 0, 4, 6}", "Pad(t, k)", 0), 0);
+    assert_int_equal(run(false, 3, "8, 9", "1, 1", "k: i64[8] = {0, 0, 3, 2, 0, 0, 4, 6}", "Pad(t, k)", 0),
+                     0);
 }
 static void kernels(void **state) {
     (void)state;
@@ -78,7 +94,8 @@ static void kernels(void **state) {
             const int taps = draw(1, TAPS);
             for (int t = 0; t < TAPS; t++)
                 for (int j = 0; j < ROOM; j++)
-                    x[t][j] = number(), w[t * ROOM + j] = number(), at[t * ROOM + j] = draw(0, ROOM - 1), rows[t] = x[t];
+                    x[t][j] = number(), w[t * ROOM + j] = number(), at[t * ROOM + j] = draw(0, ROOM - 1),
+                    rows[t] = x[t];
             y[n] = 7;
             k->blend(rows, w, taps, n, y);
             for (int j = 0; j < n; j++) {
@@ -99,7 +116,8 @@ static void kernels(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(modes), cmocka_unit_test(smaller), cmocka_unit_test(other_axes),
-                                       cmocka_unit_test(left_alone), cmocka_unit_test(kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(modes), cmocka_unit_test(smaller),
+                                       cmocka_unit_test(other_axes), cmocka_unit_test(left_alone),
+                                       cmocka_unit_test(kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

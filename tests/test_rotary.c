@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Rotary positions as the CPU runs them, against the definition: as one step where pairs lie in halves or side by side, in parts of a head, in views; every CPU level, one thread and
+   Rotary positions as the CPU runs them, against the definition: as one step where pairs lie in halves or
+   side by side, in parts of a head, in views; every CPU level, one thread and
    many (equal bits), values that are no numbers. And its kernels in double. */
 #include "twin.h"
 
@@ -12,29 +13,32 @@ static int check(void) { return twin_check(text, twin_input, 2e-6, 1e-6, "rotary
 static void one_step(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        const int b = draw(1, 3), h = draw(1, 5), s = draw(1, 40), k = draw(0, 2) ? draw(1, 12) : draw(13, 70),
-                  rest = draw(0, 1) * draw(1, 5);
+        const int b = draw(1, 3), h = draw(1, 5), s = draw(1, 40),
+                  k = draw(0, 2) ? draw(1, 12) : draw(13, 70), rest = draw(0, 1) * draw(1, 5);
         for (int neighbours = 0; neighbours < 2; neighbours++) {
             char part[48] = "";
             if (rest) snprintf(part, sizeof part, ", rotary_embedding_dim: %d", 2 * k);
             snprintf(text, sizeof text,
-                     "graph g (x: f32[%d, %d, %d, %d], c: f32[%d, %d, %d], s: f32[%d, %d, %d]) -> y { y = RotaryEmbedding(x, c, s) "
+                     "graph g (x: f32[%d, %d, %d, %d], c: f32[%d, %d, %d], s: f32[%d, %d, %d]) -> y { y = "
+                     "RotaryEmbedding(x, c, s) "
                      "{interleaved: %d%s}; }",
                      b, h, s, 2 * k + rest, b, s, k, b, s, k, neighbours, part);
             assert_int_equal(check(), 1);
         }
     }
 }
-static void views(
-    void **state) { /* heads after the tokens, as a product leaves them; tables that are the same for all of a batch; infinities */
+/* heads after the tokens, as a product leaves them; tables that are the same for all of a batch;
+   infinities */
+static void views(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         const int b = draw(1, 3), h = draw(1, 5), s = draw(1, 40), k = draw(1, 40);
-        snprintf(
-            text, sizeof text,
-            "graph g (x: f32[%d, %d, %d, %d], c: f32[1, %d, %d]) -> y, z { n: i64[3] = {%d, 1, 1}; e = Expand(c, n); l = Log(e); t = "
-            "Transpose(x) {perm: [0, 2, 1, 3]}; y = RotaryEmbedding(t, l, e) {interleaved: %d}; z = Transpose(y) {perm: [0, 2, 1, 3]}; }",
-            b, s, h, 2 * k, s, k, b, draw(0, 1));
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d, %d], c: f32[1, %d, %d]) -> y, z { n: i64[3] = {%d, 1, 1}; e = "
+                 "Expand(c, n); l = Log(e); t = "
+                 "Transpose(x) {perm: [0, 2, 1, 3]}; y = RotaryEmbedding(t, l, e) {interleaved: %d}; z = "
+                 "Transpose(y) {perm: [0, 2, 1, 3]}; }",
+                 b, s, h, 2 * k, s, k, b, draw(0, 1));
         assert_int_equal(check(), 1);
     }
 }
@@ -42,7 +46,8 @@ static void others(void **state) { /* rows that data pick: tile code */
     (void)state;
     EACH_LEVEL {
         snprintf(text, sizeof text,
-                 "graph g (x: f32[1, 2, 3, 8], c: f32[5, 4], s: f32[5, 4]) -> y { at: i64[1, 3] = {4, 0, 2}; y = RotaryEmbedding(x, c, s, "
+                 "graph g (x: f32[1, 2, 3, 8], c: f32[5, 4], s: f32[5, 4]) -> y { at: i64[1, 3] = {4, 0, 2}; "
+                 "y = RotaryEmbedding(x, c, s, "
                  "at); }");
         assert_int_equal(check(), 0);
     }
@@ -54,10 +59,11 @@ static void rows(void **state) {
         if (row->cpu & ~hone_cpu()) continue;
         for (int pairs = 1; pairs <= MOST; pairs++)
             for (int neighbours = 0; neighbours < 2; neighbours++) {
-                const ptrdiff_t head = 2 * pairs + GAP, apart = neighbours ? 1 : pairs, step = neighbours ? 2 : 1;
+                const ptrdiff_t head = 2 * pairs + GAP, apart = neighbours ? 1 : pairs,
+                                step = neighbours ? 2 : 1;
                 const size_t n = (size_t)(HEADS * head);
-                float *x = malloc(sizeof *x * n), *y = malloc(sizeof *y * n), *c = malloc(sizeof *c * (size_t)pairs),
-                      *s = malloc(sizeof *s * (size_t)pairs);
+                float *x = malloc(sizeof *x * n), *y = malloc(sizeof *y * n),
+                      *c = malloc(sizeof *c * (size_t)pairs), *s = malloc(sizeof *s * (size_t)pairs);
                 for (size_t i = 0; i < n; i++) x[i] = number(), y[i] = 77;
                 for (int i = 0; i < pairs; i++) c[i] = number(), s[i] = number();
                 if (pairs % 5 == 0) x[draw(0, (int)n - 1)] = NAN, c[draw(0, pairs - 1)] = INFINITY;
@@ -70,7 +76,8 @@ static void rows(void **state) {
                                                (double)x[b] * (double)c[i] + (double)x[a] * (double)s[i]};
                         for (int q = 0; q < 2; q++) {
                             const double got = (double)y[q ? b : a];
-                            if (isnan(want[q]) ? !isnan(got) : got != want[q] && !(fabs(got - want[q]) <= 2e-6))
+                            if (isnan(want[q]) ? !isnan(got)
+                                               : got != want[q] && !(fabs(got - want[q]) <= 2e-6))
                                 fail_msg("%s: %g, not %g", row->name, got, want[q]);
                         }
                     }
@@ -79,13 +86,14 @@ static void rows(void **state) {
                 float *copy = malloc(sizeof *x * n); /* on x itself */
                 memcpy(copy, y, sizeof *y * n);
                 (neighbours ? row->neighbours : row->halves)(&d, x, c, s, x);
-                for (int h = 0; h < HEADS; h++) assert_memory_equal(x + h * head, copy + h * head, sizeof *x * 2 * (size_t)pairs);
+                for (int h = 0; h < HEADS; h++)
+                    assert_memory_equal(x + h * head, copy + h * head, sizeof *x * 2 * (size_t)pairs);
                 free(x), free(y), free(c), free(s), free(copy);
             }
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(views), cmocka_unit_test(others),
-                                       cmocka_unit_test(rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(views),
+                                       cmocka_unit_test(others), cmocka_unit_test(rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

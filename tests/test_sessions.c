@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Sessions on a device of printed kernels, through the public API: several in threads at a time, models that come and go, a run that fails and the next that is right; a Loop
-   whose values stay there.
-   On OpenCL, or what HONE_TEST_DEVICE names ("cuda"); skipped where there is none. HONE_TEST_RUNS and HONE_TEST_ROUNDS: how many runs a thread, how many models come and go; on CUDA the
+   Sessions on a device of printed kernels, through the public API: several in threads at a time, models that
+   come and go, a run that fails and the next that is right; a Loop
+   whose values stay there. On OpenCL, or what HONE_TEST_DEVICE names ("cuda"); skipped where there is none.
+   HONE_TEST_RUNS and HONE_TEST_ROUNDS: how many runs a thread, how many models come and go; on CUDA the
    free memory of the GPU is the same after them. */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -57,7 +58,7 @@ static hone_session *session(const hone_model *m, const char *where) {
     hone_options_default(&o);
     o.device = where, o.threads = 1;
     if (hone_session_create(m, &o, &out)) {
-        assert_non_null(strstr(hone_error(), "device"));
+        assert_non_null(strstr(hone_error(), "on this machine")); /* nothing else is a reason to skip */
         return NULL;
     }
     return out;
@@ -69,7 +70,8 @@ static inputs drawn(unsigned seed) {
     inputs in = {0};
     assert_int_equal(hone_tensor_create(HONE_DTYPE_F32, (int64_t[]){ROWS, COLUMNS}, 2, &in.x), HONE_OK);
     assert_int_equal(hone_tensor_create(HONE_DTYPE_I64, (int64_t[]){ROWS}, 1, &in.at), HONE_OK);
-    for (int k = 0; k < ROWS * COLUMNS; k++) ((float *)hone_value_data(in.x))[k] = (float)((k * 7 + (int)seed) % 31) / 8;
+    for (int k = 0; k < ROWS * COLUMNS; k++)
+        ((float *)hone_value_data(in.x))[k] = (float)((k * 7 + (int)seed) % 31) / 8;
     for (int k = 0; k < ROWS; k++) ((int64_t *)hone_value_data(in.at))[k] = (k * 5 + (int)seed) % ROWS;
     return in;
 }
@@ -94,8 +96,8 @@ static void *work(void *arg) {
     for (int k = 0; k < runs && there && here; k++) {
         const inputs in = drawn(w->seed + (unsigned)k);
         hone_value *a = NULL, *b = NULL;
-        if (hone_session_run(there, (hone_value *[]){in.x, in.at}, &a) || hone_session_run(here, (hone_value *[]){in.x, in.at}, &b) ||
-            !close_enough(a, b))
+        if (hone_session_run(there, (hone_value *[]){in.x, in.at}, &a) ||
+            hone_session_run(here, (hone_value *[]){in.x, in.at}, &b) || !close_enough(a, b))
             w->wrong++;
         hone_value_free(a), hone_value_free(b);
         release(in);
@@ -121,10 +123,12 @@ static void several(void **state) {
     hone_model_free(m);
 }
 /* ---- models come and go; what fails says where, and the next run is right ---- */
-static void same_place(const char *a, const char *b) { /* node and tensor; which index was wrong only the CPU says */
+/* node and tensor; which index was wrong only the CPU says */
+static void same_place(const char *a, const char *b) {
     const char *p = strstr(a, "outside of '"), *q = strstr(b, "outside of '");
     const size_t node = strcspn(a, ":");
-    if (!p || !q || strncmp(a, b, node) || strncmp(p, q, strcspn(q + 12, "'") + 13)) fail_msg("'%s' and '%s'", a, b);
+    if (!p || !q || strncmp(a, b, node) || strncmp(p, q, strcspn(q + 12, "'") + 13))
+        fail_msg("'%s' and '%s'", a, b);
 }
 static void again(void **state) {
     (void)state;
@@ -155,7 +159,8 @@ static void again(void **state) {
         if (round == 9) before = free_bytes();
     }
     const size_t after = free_bytes();
-    if (before) print_message("%d rounds: %zu bytes of the GPU free before, %zu after\n", rounds, before, after);
+    if (before)
+        print_message("%d rounds: %zu bytes of the GPU free before, %zu after\n", rounds, before, after);
     assert_true(after >= before || before - after < (size_t)4 << 20);
 }
 /* ---- a Loop whose values stay on the device: y = 2 * tanh(x), again and again; all of them gathered ---- */
@@ -195,7 +200,8 @@ static void loop_stays(void **state) {
             assert_float_equal(hone_value_number(a[1], k), hone_value_number(b[1], k), 1e-5);
         char *report = NULL, want[200];
         assert_int_equal(hone_session_report(there, "copies", &report), HONE_OK);
-        snprintf(want, sizeof want, "\"in_bytes\": %d, \"out_bytes\": %d, \"across_bytes\": 0, \"within_bytes\": %d", BYTES,
+        snprintf(want, sizeof want,
+                 "\"in_bytes\": %d, \"out_bytes\": %d, \"across_bytes\": 0, \"within_bytes\": %d", BYTES,
                  BYTES * (1 + trips), BYTES * trips);
         if (!strstr(report, want)) fail_msg("%d iterations: %s", trips, report);
         hone_text_release(report);
@@ -218,8 +224,10 @@ static void nothing_and_nonsense(void **state) {
     assert_int_equal(hone_model_inputs(NULL), 0);
     assert_null(hone_model_output(NULL, 0));
     assert_int_equal(hone_model_load("zoo:squeezenet1_1?image=32&classes=10", &m), HONE_OK);
-    const hone_options wrong[] = {{.threads = -5}, {.threads = 9999}, {.plans = -1}, {.limit_ms = -1}, {.profile = 3}};
-    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) assert_int_equal(hone_session_create(m, &wrong[k], &s), HONE_BAD_INPUT);
+    const hone_options wrong[] = {
+        {.threads = -5}, {.threads = 9999}, {.plans = -1}, {.limit_ms = -1}, {.profile = 4}};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_int_equal(hone_session_create(m, &wrong[k], &s), HONE_BAD_INPUT);
     assert_null(s);
     setenv("HONE_CPU", "bogus", 1);
     assert_int_equal(hone_session_create(m, NULL, &s), HONE_BAD_INPUT);
@@ -245,7 +253,7 @@ static void nothing_and_nonsense(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(several), cmocka_unit_test(again), cmocka_unit_test(loop_stays),
-                                       cmocka_unit_test(nothing_and_nonsense)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(several), cmocka_unit_test(again),
+                                       cmocka_unit_test(loop_stays), cmocka_unit_test(nothing_and_nonsense)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

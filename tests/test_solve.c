@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Solving symbolically against solving in numbers: every node of the conformance cases is called again with a symbol for each dim. The
-   instance must be the same one, and its parameters and shapes, evaluated, the same numbers, or not known. Also: memory that runs out. */
+   Solving symbolically against solving in numbers: every node of the conformance cases is called again with a
+   symbol for each dim. The instance must be the same one, and its parameters and shapes, evaluated, the same
+   numbers, or not known. Also: memory that runs out. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -30,7 +31,8 @@ static void compare(const char *what, const walk_call *w, const hone_call *c, ho
     const hone_instance *i = NULL;
     const hone_program *p = c->program;
     const char *key = NULL, *want = NULL;
-    if (hone_instance_make(a, c, &i) || hone_instance_key(a, c, &key) || hone_instance_key(a, &w->call, &want)) {
+    if (hone_instance_make(a, c, &i) || hone_instance_key(a, c, &key) ||
+        hone_instance_key(a, &w->call, &want)) {
         complain(what, p->name, "%s", hone_fail_text());
         return;
     }
@@ -44,7 +46,8 @@ static void compare(const char *what, const walk_call *w, const hone_call *c, ho
     }
     hone_text symbolic = {0}, number = {0};
     hone_print_c(i, "f", &symbolic), hone_print_c(w->in, "f", &number);
-    if (strcmp(symbolic.text, number.text)) complain(what, p->name, "the instance is another one than in numbers");
+    if (strcmp(symbolic.text, number.text))
+        complain(what, p->name, "the instance is another one than in numbers");
     hone_text_free(&symbolic);
     hone_text_free(&number);
     hone_param *q = HONE_NEW_N(a, hone_param, i->n_param + 1);
@@ -59,10 +62,12 @@ static void compare(const char *what, const walk_call *w, const hone_call *c, ho
     int64_t *values = HONE_NEW_N(a, int64_t, hone_dims_count(c->dims) + 1);
     for (int k = 0; k < hone_dims_count(c->dims); k++) values[k] = HONE_DIM_UNKNOWN;
     for (int k = 0; k < p->n_in; k++)
-        for (int d = 0; c->arg[k].present && d < c->arg[k].rank; d++) values[c->arg[k].dim[d] - HONE_DIM_BAND] = w->arg[k].dim[d];
+        for (int d = 0; c->arg[k].present && d < c->arg[k].rank; d++)
+            values[c->arg[k].dim[d] - HONE_DIM_BAND] = w->arg[k].dim[d];
     hone_dims_eval(c->dims, values);
     for (int k = 0; k < i->n_param; k++) {
-        if (i->param_real[k] ? !isnan(q[k].f) && q[k].f != w->param[k].f : !same_number(q[k].i, w->param[k].i, values))
+        if (i->param_real[k] ? !isnan(q[k].f) && q[k].f != w->param[k].f
+                             : !same_number(q[k].i, w->param[k].i, values))
             complain(what, p->name, "parameter %d '%s' differs", k, i->param_name[k]);
     }
     for (int k = 0; k < p->n_out; k++) {
@@ -72,7 +77,8 @@ static void compare(const char *what, const walk_call *w, const hone_call *c, ho
         hone_instance_out_shape(w->in, &w->call, w->param, k, &r, d);
         if (rank[k] != r) complain(what, p->name, "output %d has rank %d, in numbers %d", k, rank[k], r);
         for (int m = 0; m < r && rank[k] == r; m++)
-            if (!same_number(dim[k][m], d[m], values)) complain(what, p->name, "output %d: dim %d differs", k, m);
+            if (!same_number(dim[k][m], d[m], values))
+                complain(what, p->name, "output %d: dim %d differs", k, m);
     }
 }
 static hone_status again(void *user, const hone_node *n, walk_call *w, hone_value *const *in) {
@@ -103,16 +109,17 @@ static void symbols_are_numbers(void **state) {
     if (!d) skip();
     const hone_library *library;
     assert_int_equal(hone_library_builtin(&library), HONE_OK);
+    /* a case that fails is another test's concern */
     for (struct dirent *e; (e = readdir(d));)
-        if (*e->d_name != '.') (void)walk_case(folder, e->d_name, library, again); /* a case that fails is another test's concern */
+        if (*e->d_name != '.') (void)walk_case(folder, e->d_name, library, again);
     closedir(d);
     print_message("%d calls, %d numbers the same, %d open\n", seen.calls, seen.same, seen.open);
     assert_int_equal(seen.wrong, 0);
     assert_true(seen.same > 20 * seen.open);
 }
 
-/* Every allocation on the way from a call to printed C fails once: an error, or text that says it is incomplete, and nothing is
-   left behind. */
+/* Every allocation on the way from a call to printed C fails once: an error, or text that says it is
+   incomplete, and nothing is left behind. */
 static void memory_runs_out(void **state) {
     (void)state;
     const hone_library *library;
@@ -129,8 +136,12 @@ static void memory_runs_out(void **state) {
         const hone_program *p = hone_library_find(library, "", calls[n].op);
         hone_arg arg[WALK_MAX] = {{0}};
         for (int k = 0; k < p->n_in + p->n_out; k++)
-            arg[k] = (hone_arg){.present = k < calls[n].n || k == p->n_in, .dtype = HONE_DTYPE_F32, .rank = -1, .n_content = -1};
-        for (int k = 0; k < calls[n].n; k++) arg[k].rank = (int8_t)calls[n].rank[k], arg[k].dim = calls[n].dim[k];
+            arg[k] = (hone_arg){.present = k < calls[n].n || k == p->n_in,
+                                .dtype = HONE_DTYPE_F32,
+                                .rank = -1,
+                                .n_content = -1};
+        for (int k = 0; k < calls[n].n; k++)
+            arg[k].rank = (int8_t)calls[n].rank[k], arg[k].dim = calls[n].dim[k];
         hone_call c = {.program = p, .arg = arg};
         uint64_t before = hone_alloc_live_bytes();
         bool done = false;
@@ -158,6 +169,7 @@ static void memory_runs_out(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(symbols_are_numbers), cmocka_unit_test(memory_runs_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(symbols_are_numbers),
+                                       cmocka_unit_test(memory_runs_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Copies through pinned memory (device/cuda/staging.c), with a stream that is as late as a stream may be: what is asked of it is done only when somebody waits, and no further than
+   Copies through pinned memory (device/cuda/staging.c), with a stream that is as late as a stream may be:
+   what is asked of it is done only when somebody waits, and no further than
    to the mark that is waited for. So memory that is used again too early gives wrong bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +91,8 @@ static void random_copies(void **state) {
     unsigned r = 9;
     assert_int_equal(staging_begin((hone_cuda *)gpu, &s), HONE_OK);
     for (int round = 0; round < 400; round++) {
-        static const size_t sizes[] = {0, 1, 4, 255, 4096, 100000, HALF - 1, HALF, HALF + 1, 2 * HALF, 2 * HALF + 77, 4 * HALF + 5};
+        static const size_t sizes[] = {0,        1,    4,        255,      4096,          100000,
+                                       HALF - 1, HALF, HALF + 1, 2 * HALF, 2 * HALF + 77, 4 * HALF + 5};
         r = r * 1103515245u + 12345u;
         const size_t bytes = sizes[(r >> 8) % 12], at = bytes < MOST ? (r >> 12) % (MOST - bytes) : 0;
         if ((r >> 28) % 3) {
@@ -118,7 +120,8 @@ static void waits_once(void **state) { /* a run of small tensors */
     hone_staging s;
     assert_int_equal(staging_begin((hone_cuda *)gpu, &s), HONE_OK);
     waits = 0;
-    for (int k = 0; k < 5; k++) assert_int_equal(staging_send(&s, address(gpu + 1000 * k), host, 600), HONE_OK);
+    for (int k = 0; k < 5; k++)
+        assert_int_equal(staging_send(&s, address(gpu + 1000 * k), host, 600), HONE_OK);
     assert_int_equal(waits, 0);
     assert_int_equal(staging_fetch(&s, back, address(gpu), 4000), HONE_OK);
     assert_int_equal(waits, 1);

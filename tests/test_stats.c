@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The arithmetic of `hone bench` (apps/stats.c): order statistics by hand, and what a bootstrap must get right: intervals that hold the truth
-   about as often as they say, and verdicts that chance alone does not bring about. */
+   The arithmetic of `hone bench` (apps/stats.c): order statistics by hand, and what a bootstrap must get
+   right: intervals that hold the truth about as often as they say, and verdicts that chance alone does not
+   bring about. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -19,7 +20,9 @@ static double uniform(void) { /* from 0 to 1 */
     return (double)((seed * 0x2545f4914f6cdd1du) >> 11) / 9007199254740992.0;
 }
 /* As times are: a floor, a little above it, and now and then far above it. */
-static double time_of(double floor) { return floor * (1 + 0.04 * uniform() + (uniform() < 0.05 ? 3 * uniform() : 0)); }
+static double time_of(double floor) {
+    return floor * (1 + 0.04 * uniform() + (uniform() < 0.05 ? 3 * uniform() : 0));
+}
 
 static void order(void **state) {
     (void)state;
@@ -63,7 +66,8 @@ static void trend(void **state) {
     double v[N];
     int alarms = 0;
     for (int k = 0; k < N; k++) v[k] = time_of(1 + 0.2 * k / N);
-    assert_in_range((int)(hone_stats_trend(v, N) * 100), 8, 20); /* the thirds' middles lie two thirds of 20 % apart */
+    /* the thirds' middles lie two thirds of 20 % apart */
+    assert_in_range((int)(hone_stats_trend(v, N) * 100), 8, 20);
     for (int k = 0; k < N; k++) v[k] = time_of(1.2 - 0.2 * k / N);
     assert_true(hone_stats_trend(v, N) < -0.06);
     assert_float_equal(hone_stats_trend(v, 10), 0, 0); /* too few */
@@ -94,10 +98,12 @@ static void ratio(void **state) {
     assert_float_equal(r.ratio, 1.05, 0.002);
     hone_stats_apart(base, N, now, N, &r);
     assert_int_equal(hone_stats_verdict(&r), 0);
-    assert_int_equal(hone_stats_verdict(&(hone_ratio){1.008, 1.006, 1.009}), 0); /* sure, but too little to mean anything */
+    /* sure, but too little to mean anything */
+    assert_int_equal(hone_stats_verdict(&(hone_ratio){1.008, 1.006, 1.009}), 0);
 }
 
-/* Many times over: two lots of the same kind. The interval holds 1 about 95 times in 100, and a verdict is rare. */
+/* Many times over: two lots of the same kind. The interval holds 1 about 95 times in 100, and a verdict is
+   rare. */
 static void chance(void **state) {
     (void)state;
     enum { N = 30, TIMES = 200 };
@@ -117,7 +123,8 @@ static void chance(void **state) {
     assert_in_range(said_rounds, 0, TIMES * 4 / 100);
 }
 
-/* A pair of processes that was lucky moves its rounds together: groups make the interval wide, where rounds alone would be sure. */
+/* A pair of processes that was lucky moves its rounds together: groups make the interval wide, where rounds
+   alone would be sure. */
 static void groups(void **state) {
     (void)state;
     enum { N = 30, PAIRS = 5 };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Many threads, and many rounds, through the public interface. Four threads with a session each on one compiled model: plans are made, thrown
-   away and run at the same time, and every answer is the one that a single thread got, bit for bit. Built with -DHONE_SANITIZE=thread this
-   is the check for races; what a model fills once and then only reads (packed weights, instances, recipes) is filled at the start, so the
-   threads start together, and on a fresh model again and again. Then load, run and unload: nothing may be left behind. */
+   Many threads, and many rounds, through the public interface. Four threads with a session each on one
+   compiled model: plans are made, thrown away and run at the same time, and every answer is the one that a
+   single thread got, bit for bit. Built with -DHONE_SANITIZE=thread this
+   is the check for races; what a model fills once and then only reads (packed weights, instances, recipes) is
+   filled at the start, so the threads start together, and on a fresh model again and again. Then load, run
+   and unload: nothing may be left behind. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -69,7 +71,8 @@ static void *worker(void *arg) {
     hone_session *session = NULL;
     hone_options o;
     hone_options_default(&o);
-    o.plans = 5, o.threads = (int)(seed % 3); /* few plans, so that they are made and thrown away all the time */
+    /* few plans, so that they are made and thrown away all the time */
+    o.plans = 5, o.threads = (int)(seed % 3);
     hone_status s = hone_session_create(w->model, &o, &session);
     hone_value *out = NULL;
     pthread_barrier_wait(&w->start);
@@ -104,7 +107,8 @@ static void together(const char *path, int runs, const int64_t *tail, int rank, 
         int64_t dims[4] = {k < SHAPES - 4 ? k + 1 : largest - k, tail[0], tail[1], tail[2]};
         assert_int_equal(hone_tensor_create(HONE_DTYPE_F32, dims, rank, &w.in[k]), HONE_OK);
         float *at = hone_value_data(w.in[k]);
-        for (int64_t q = 0; q < hone_value_elements(w.in[k]); q++) at[q] = (float)((q * 37 + k * 11) % 101) / 50.0f - 1.0f;
+        for (int64_t q = 0; q < hone_value_elements(w.in[k]); q++)
+            at[q] = (float)((q * 37 + k * 11) % 101) / 50.0f - 1.0f;
         if (hone_session_run(alone, &w.in[k], &w.want[k])) fail_msg("%s", hone_error());
     }
     w.runs = runs / THREADS / STARTS;
@@ -119,7 +123,9 @@ static void together(const char *path, int runs, const int64_t *tail, int rank, 
     }
     for (int k = 0; k < SHAPES; k++) hone_value_free(w.in[k]), hone_value_free(w.want[k]);
     hone_session_free(alone);
-    if (w.wrong) fail_msg("%d threads went wrong: %s", w.wrong, w.why[0] ? w.why : "another answer than a thread alone");
+    if (w.wrong)
+        fail_msg("%d threads went wrong: %s", w.wrong,
+                 w.why[0] ? w.why : "another answer than a thread alone");
 }
 static void small_model(void **state) {
     (void)state;
@@ -142,7 +148,9 @@ static void *pusher(void *arg) {
     for (int k = 0; k < 200; k++) {
         hone_value *out = NULL;
         hone_status s = hone_session_run(c->session, &c->in, &out);
-        atomic_int *count = !s ? &c->ran : s == HONE_BAD_INPUT && strstr(hone_error(), "running already") ? &c->refused : &c->other;
+        atomic_int *count = !s                                                               ? &c->ran
+                            : s == HONE_BAD_INPUT && strstr(hone_error(), "running already") ? &c->refused
+                                                                                             : &c->other;
         atomic_fetch_add(count, 1);
         hone_value_free(out);
     }
@@ -174,7 +182,9 @@ static void *loader(void *arg) {
     for (int k = 0; k < 20; k++) {
         char row[160];
         hone_model *model = NULL;
-        int n = snprintf(row, sizeof row, "op threads.Op%d 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..] + %d\n", me * 100 + k, k);
+        int n = snprintf(row, sizeof row,
+                         "op threads.Op%d 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..] + %d\n",
+                         me * 100 + k, k);
         if (hone_ops_add("row", row, (size_t)n)) atomic_fetch_add(wrong, 1);
         if (hone_ops_add("swish", swish, sizeof swish - 1)) atomic_fetch_add(wrong, 1); /* the same again */
         char path[1024];
@@ -233,7 +243,8 @@ static void rounds(void **state) {
     long kb = 0;
     int maps = 0;
     for (int k = 0; k < (SANITIZED ? ROUNDS / 10 : ROUNDS); k++) {
-        if (k == 50) live = hone_alloc_live_bytes(), kb = resident_kb(), maps = mappings(); /* the heap has its size by then */
+        /* the heap has its size by then */
+        if (k == 50) live = hone_alloc_live_bytes(), kb = resident_kb(), maps = mappings();
         round_of(path, in);
     }
     assert_int_equal(hone_alloc_live_bytes(), live);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Values as a caller sees them: making and asking, .npy and .bin files back and forth, hostile headers, and the comparison of two values. */
+   Values as a caller sees them: making and asking, .npy and .bin files back and forth, hostile headers, and
+   the comparison of two values. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -16,12 +17,10 @@
 #include "hone/tools.h"
 #include "run/dlpack.h"
 #include "run/npy.h"
+#include "random.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
-static uint64_t draw(void) { /* xorshift* */
-    seed ^= seed >> 12, seed ^= seed << 25, seed ^= seed >> 27;
-    return seed * 0x2545f4914f6cdd1du;
-}
+static uint64_t draw(void) { return next_random_star(&seed); }
 
 static char folder[] = "/tmp/hone-values-XXXXXX";
 static const char *in_folder(const char *name) {
@@ -107,8 +106,10 @@ static void test_text_and_lists(void **state) {
 static void test_maps(void **state) {
     (void)state;
     int64_t three = 3, two = 2, square[] = {1, 3};
-    hone_value *keys = make(HONE_DTYPE_I64, 1, &three), *words = make(HONE_DTYPE_STRING, 1, &three), *map = NULL, *list = NULL;
-    hone_value *v = make(HONE_DTYPE_F32, 1, &three), *less = make(HONE_DTYPE_F32, 1, &two), *flat = make(HONE_DTYPE_I64, 2, square);
+    hone_value *keys = make(HONE_DTYPE_I64, 1, &three), *words = make(HONE_DTYPE_STRING, 1, &three),
+               *map = NULL, *list = NULL;
+    hone_value *v = make(HONE_DTYPE_F32, 1, &three), *less = make(HONE_DTYPE_F32, 1, &two),
+               *flat = make(HONE_DTYPE_I64, 2, square);
     assert_int_equal(hone_map_create(keys, v, &map), HONE_OK);
     assert_int_equal(hone_value_kind_of(map), HONE_VALUE_MAP);
     assert_int_equal(hone_value_items(map), 2);
@@ -126,7 +127,32 @@ static void test_maps(void **state) {
     assert_int_equal(hone_map_create(keys, map, &none), HONE_BAD_INPUT);
     assert_int_equal(hone_map_create(NULL, v, &none), HONE_BAD_INPUT);
     assert_null(none);
-    hone_value *all[] = {keys, words, v, less, flat, list, map};
+    /* maps that share their keys, as one matrix; others not */
+    hone_value *w = make(HONE_DTYPE_F32, 1, &three), *maps[3], *own[2], *table = NULL, *names = NULL,
+               *rows = NULL;
+    for (int k = 0; k < 3; k++) ((float *)v->data)[k] = (float)k, ((float *)w->data)[k] = (float)(k + 10);
+    for (int k = 0; k < 3; k++) assert_int_equal(hone_map_create(keys, k == 1 ? w : v, maps + k), HONE_OK);
+    assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, maps, 3, &table), HONE_OK);
+    assert_int_equal(hone_maps_table(table, &names, &rows), HONE_OK);
+    assert_ptr_equal(names, keys);
+    assert_true(rows->rank == 2 && rows->dim[0] == 3 && rows->dim[1] == 3 && rows->dtype == HONE_DTYPE_F32);
+    for (int k = 0; k < 9; k++)
+        assert_true(((float *)rows->data)[k] == (float)(k % 3 + (k / 3 == 1 ? 10 : 0)));
+    hone_value_free(names), hone_value_free(rows), hone_value_free(table);
+    assert_int_equal(hone_map_create(words, v, own), HONE_OK);
+    own[1] = maps[0];
+    assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, own, 2, &table), HONE_OK);
+    assert_int_equal(hone_maps_table(table, &names, &rows), HONE_NOT_SUPPORTED);
+    hone_value_free(table), hone_value_free(own[0]);
+    /* its values are a list */
+    assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, &map, 1, &table), HONE_OK);
+    assert_int_equal(hone_maps_table(table, &names, &rows), HONE_NOT_SUPPORTED);
+    hone_value_free(table);
+    assert_int_equal(hone_maps_table(list, &names, &rows), HONE_BAD_INPUT);
+    assert_int_equal(hone_maps_table(map, &names, &rows), HONE_BAD_INPUT);
+    assert_int_equal(hone_maps_table(NULL, &names, &rows), HONE_BAD_INPUT);
+    for (int k = 0; k < 3; k++) hone_value_free(maps[k]);
+    hone_value *all[] = {keys, words, v, w, less, flat, list, map};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) hone_value_free(all[k]);
 }
 
@@ -145,12 +171,14 @@ static void test_dlpack_in(void **state) {
     (void)state;
     float data[24];
     for (int k = 0; k < 24; k++) data[k] = (float)k;
-    int64_t shape[] = {2, 3, 4}, dense[] = {12, 4, 1}, turned[] = {1, 2, 6}, back[] = {-12, 4, -1}, one[] = {2, 1, 4}, wild[] = {4, 99, 1};
+    int64_t shape[] = {2, 3, 4}, dense[] = {12, 4, 1}, turned[] = {1, 2, 6}, back[] = {-12, 4, -1},
+            one[] = {2, 1, 4}, wild[] = {4, 99, 1};
     struct {
         int64_t *shape, *strides;
         int first;
         bool shared;
-    } cases[] = {{shape, NULL, 0, true}, {shape, dense, 0, true}, {shape, turned, 0, false}, {shape, back, 15, false}, {one, wild, 0, true},
+    } cases[] = {{shape, NULL, 0, true},   {shape, dense, 0, true}, {shape, turned, 0, false},
+                 {shape, back, 15, false}, {one, wild, 0, true},
                  /* the stride of a dim of 1 says nothing */};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct DLManagedTensor m = {dl(data, cases[c].shape, cases[c].strides, 3), &deleted, on_delete};
@@ -165,7 +193,8 @@ static void test_dlpack_in(void **state) {
             for (int64_t j = 0; j < shape[1]; j++)
                 for (int64_t k = 0; k < shape[2]; k++) {
                     const int64_t *s = cases[c].strides;
-                    assert_float_equal(at[(i * 3 + j) * 4 + k], (float)(cases[c].first + i * s[0] + j * s[1] + k * s[2]), 0);
+                    assert_float_equal(at[(i * 3 + j) * 4 + k],
+                                       (float)(cases[c].first + i * s[0] + j * s[1] + k * s[2]), 0);
                 }
         hone_value *more = hone_value_share(v);
         hone_value_free(v);
@@ -214,7 +243,8 @@ static void test_dlpack_refused(void **state) {
     m = good, m.tensor.data = NULL;
     assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_BAD_INPUT);
     assert_int_equal(hone_value_from_dlpack(NULL, &v), HONE_BAD_INPUT);
-    struct DLManagedTensorVersioned w = {.tensor = good.tensor, .version = {2, 0}, .context = &deleted, .deleter = on_delete_versioned};
+    struct DLManagedTensorVersioned w = {
+        .tensor = good.tensor, .version = {2, 0}, .context = &deleted, .deleter = on_delete_versioned};
     assert_int_equal(hone_value_from_dlpack_versioned(&w, &v), HONE_NOT_SUPPORTED);
     assert_int_equal(deleted, 0); /* what was refused is still the caller's */
     assert_null(v);
@@ -227,7 +257,8 @@ static void test_dlpack_refused(void **state) {
     hone_value_free(s), hone_value_free(small);
 }
 
-/* Every type goes out and comes back, the view outliving the value; one that has no place in DLPack would be found here. */
+/* Every type goes out and comes back, the view outliving the value; one that has no place in DLPack would be
+   found here. */
 static void test_dlpack_round(void **state) {
     (void)state;
     uint64_t before = hone_alloc_live_bytes();
@@ -281,14 +312,19 @@ static void test_round_trip(void **state) {
                 size_t n = (size_t)hone_value_elements(v);
                 uint8_t packed[256] = {0};
                 if (hone_dtypes[t].bits < 8 && n)
-                    hone_dtype_pack((hone_dtype)t, packed, p, n), hone_dtype_unpack((hone_dtype)t, p, packed, n);
+                    hone_dtype_pack((hone_dtype)t, packed, p, n),
+                        hone_dtype_unpack((hone_dtype)t, p, packed, n);
             }
             assert_int_equal(hone_value_write(v, in_folder("v.bin")), HONE_OK);
-            assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, (hone_dtype)t, shape, rank, &bin), HONE_OK);
+            assert_int_equal(
+                hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, (hone_dtype)t, shape, rank, &bin),
+                HONE_OK);
             assert_int_equal(bin->bytes, v->bytes);
             if (v->bytes) assert_memory_equal(bin->data, v->data, v->bytes);
             assert_int_equal(hone_value_write(v, in_folder("v.npy")), HONE_OK);
-            assert_int_equal(hone_value_read(in_folder("v.npy"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &npy), HONE_OK);
+            assert_int_equal(
+                hone_value_read(in_folder("v.npy"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &npy),
+                HONE_OK);
             assert_int_equal(npy->rank, rank);
             for (int i = 0; i < rank; i++) assert_int_equal(npy->dim[i], shape[i]);
             if (npy->dtype == v->dtype && v->bytes) assert_memory_equal(npy->data, v->data, v->bytes);
@@ -320,7 +356,8 @@ static void test_npy_forms(void **state) {
     hone_value *v = NULL;
     /* big endian, keys in another order, version 2 */
     static const uint8_t big[] = {0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0};
-    size_t n = npy_bytes(file, 2, "{\"shape\": (2,), 'fortran_order': False, 'descr': '>f4'}\n", big, sizeof big);
+    size_t n =
+        npy_bytes(file, 2, "{\"shape\": (2,), 'fortran_order': False, 'descr': '>f4'}\n", big, sizeof big);
     assert_int_equal(hone_npy_read(file, n, &v), HONE_OK);
     assert_true(hone_value_number(v, 0) == 1 && hone_value_number(v, 1) == -2);
     hone_value_free(v);
@@ -334,9 +371,11 @@ static void test_npy_forms(void **state) {
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 3; j++)
             for (int k = 0; k < 2; k++) column[i + 2 * j + 6 * k] = (uint8_t)(100 * i + 10 * j + k);
-    n = npy_bytes(file, 3, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2L), }", column, sizeof column);
+    n = npy_bytes(file, 3, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2L), }", column,
+                  sizeof column);
     assert_int_equal(hone_npy_read(file, n, &v), HONE_OK);
-    for (int i = 0; i < 12; i++) assert_true(hone_value_number(v, i) == 100 * (i / 6) + 10 * (i / 2 % 3) + i % 2);
+    for (int i = 0; i < 12; i++)
+        assert_true(hone_value_number(v, i) == 100 * (i / 6) + 10 * (i / 2 % 3) + i % 2);
     hone_value_free(v);
     /* a bool is 0 or 1 whatever the byte */
     n = npy_bytes(file, 1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", "\0\7\1", 3);
@@ -382,8 +421,10 @@ static void test_npy_hostile(void **state) {
         assert_null(v);
         assert_true(hone_error()[0]);
     }
-    /* every cut and many changed bytes of a good file: read or refused, never more (a sanitizer watches; the heap block ends where the file does) */
-    size_t n = npy_bytes(file, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }\n", "12345678", 8);
+    /* every cut and many changed bytes of a good file: read or refused, never more (a sanitizer watches; the
+       heap block ends where the file does) */
+    size_t n =
+        npy_bytes(file, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }\n", "12345678", 8);
     for (size_t cut = 0; cut < n; cut++) {
         uint8_t *part = malloc(cut ? cut : 1);
         if (cut) memcpy(part, file, cut);
@@ -406,11 +447,16 @@ static void test_files_refused(void **state) {
     int64_t two = 2, three = 3;
     hone_value *v = make(HONE_DTYPE_F32, 1, &two), *w = NULL;
     assert_int_equal(hone_value_write(v, in_folder("v.bin")), HONE_OK);
-    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, HONE_DTYPE_F32, &three, 1, &w), HONE_BAD_INPUT);
-    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w), HONE_BAD_INPUT);
-    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_SEQUENCE, HONE_DTYPE_F32, &two, 1, &w), HONE_BAD_INPUT);
-    assert_int_equal(hone_value_read(in_folder("none.npy"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w), HONE_IO);
-    assert_int_equal(hone_value_read(in_folder("v.txt"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w), HONE_BAD_INPUT);
+    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, HONE_DTYPE_F32, &three, 1, &w),
+                     HONE_BAD_INPUT);
+    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w),
+                     HONE_BAD_INPUT);
+    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_SEQUENCE, HONE_DTYPE_F32, &two, 1, &w),
+                     HONE_BAD_INPUT);
+    assert_int_equal(hone_value_read(in_folder("none.npy"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w),
+                     HONE_IO);
+    assert_int_equal(hone_value_read(in_folder("v.txt"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w),
+                     HONE_BAD_INPUT);
     assert_int_equal(hone_value_write(v, in_folder("v.txt")), HONE_BAD_INPUT);
     assert_non_null(strstr(hone_error(), "v.txt"));
     assert_null(w);
@@ -451,11 +497,14 @@ static hone_difference between(const hone_value *got, const hone_value *want, do
 
 static void test_compare_numbers(void **state) {
     (void)state;
-    hone_value *a = floats(4, (float[]){1, NAN, INFINITY, 0}), *b = floats(4, (float[]){1.0005f, NAN, INFINITY, -0.0f});
-    hone_value *c = floats(4, (float[]){1, 0, INFINITY, 0}), *e = floats(4, (float[]){1, NAN, -INFINITY, 1e-8f}),
+    hone_value *a = floats(4, (float[]){1, NAN, INFINITY, 0}),
+               *b = floats(4, (float[]){1.0005f, NAN, INFINITY, -0.0f});
+    hone_value *c = floats(4, (float[]){1, 0, INFINITY, 0}),
+               *e = floats(4, (float[]){1, NAN, -INFINITY, 1e-8f}),
                *f = floats(3, (float[]){1, NAN, INFINITY});
     hone_difference d = between(a, b, 1e-3, 0);
-    assert_true(d.ok && d.elements == 4 && d.wrong == 0 && d.max_abs > 4.9e-4 && d.max_abs < 5.1e-4 && d.max_rel < 5.1e-4);
+    assert_true(d.ok && d.elements == 4 && d.wrong == 0 && d.max_abs > 4.9e-4 && d.max_abs < 5.1e-4 &&
+                d.max_rel < 5.1e-4);
     d = between(a, b, 1e-4, 0);
     assert_true(!d.ok && d.wrong == 1 && strstr(d.why, "[0]"));
     d = between(a, c, 1, 1); /* NaN where a number is wanted: no tolerance is enough */
@@ -467,10 +516,35 @@ static void test_compare_numbers(void **state) {
     hone_value_free(a), hone_value_free(b), hone_value_free(c), hone_value_free(e), hone_value_free(f);
 }
 
+/* What two programs computed: shape and type do not matter, the largest magnitude does. */
+static void test_compare_answers(void **state) {
+    (void)state;
+    int64_t dims[] = {2, 2}, n = 4;
+    hone_value *a = floats(4, (float[]){100, NAN, 0, 1}), *b = make(HONE_DTYPE_F64, 2, dims),
+               *zeros = make(HONE_DTYPE_F32, 1, &n), *few = floats(3, (float[]){100, NAN, 0});
+    memcpy(b->data, (double[]){100, NAN, 0.5, 1}, 4 * sizeof(double));
+    hone_difference d;
+    hone_compare_answers(b, a, 1e-2, &d);
+    assert_true(d.ok && d.elements == 4 && d.max_abs == 0.5 && d.max_rel == 0.005);
+    hone_compare_answers(b, a, 1e-3, &d);
+    assert_true(!d.ok && strstr(d.why, "largest magnitude"));
+    hone_compare_answers(zeros, a, 1e9, &d); /* a NaN on one side */
+    assert_true(!d.ok && isinf(d.max_abs));
+    hone_compare_answers(few, a, 1e9, &d);
+    assert_true(!d.ok && isinf(d.max_rel));
+    memcpy(a->data, (float[]){0, 0, 0, 1e-30f}, 4 * sizeof(float));
+    hone_compare_answers(a, zeros, 1e9, &d); /* nothing to measure by */
+    assert_true(!d.ok && isinf(d.max_rel));
+    hone_compare_answers(zeros, zeros, 0, &d);
+    assert_true(d.ok && d.max_rel == 0);
+    hone_value_free(a), hone_value_free(b), hone_value_free(zeros), hone_value_free(few);
+}
+
 static void test_compare_types(void **state) {
     (void)state;
     int64_t one = 1;
-    hone_value *i = make(HONE_DTYPE_I64, 1, &one), *j = make(HONE_DTYPE_I64, 1, &one), *u = make(HONE_DTYPE_U64, 1, &one);
+    hone_value *i = make(HONE_DTYPE_I64, 1, &one), *j = make(HONE_DTYPE_I64, 1, &one),
+               *u = make(HONE_DTYPE_U64, 1, &one);
     *(int64_t *)i->data = (1ll << 53) + 1, *(int64_t *)j->data = 1ll << 53; /* the same as doubles */
     assert_false(between(i, j, 0, 0).ok);
     assert_true(between(i, j, 0, 1).ok);
@@ -490,13 +564,14 @@ static void test_compare_types(void **state) {
     assert_false(between(s, t, 1, 1).ok);
     hone_value_set_text(t, 0, "yes", 3);
     assert_true(between(s, t, 0, 0).ok);
-    hone_value_free(i), hone_value_free(j), hone_value_free(u), hone_value_free(c), hone_value_free(k), hone_value_free(s),
-        hone_value_free(t);
+    hone_value_free(i), hone_value_free(j), hone_value_free(u), hone_value_free(c), hone_value_free(k),
+        hone_value_free(s), hone_value_free(t);
 }
 
 static void test_compare_lists(void **state) {
     (void)state;
-    hone_value *a = floats(2, (float[]){1, 2}), *b = floats(2, (float[]){1, 3}), *p = NULL, *q = NULL, *r = NULL, *none = NULL;
+    hone_value *a = floats(2, (float[]){1, 2}), *b = floats(2, (float[]){1, 3}), *p = NULL, *q = NULL,
+               *r = NULL, *none = NULL;
     assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, (hone_value *[]){a, a}, 2, &p), HONE_OK);
     assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, (hone_value *[]){a, b}, 2, &q), HONE_OK);
     assert_int_equal(hone_list_create(HONE_VALUE_OPTIONAL, &a, 1, &r), HONE_OK);
@@ -507,18 +582,20 @@ static void test_compare_lists(void **state) {
     assert_string_equal(d.why, "[1]: element [1]: got 2, want 3");
     assert_false(between(p, r, 9, 9).ok);
     assert_false(between(none, r, 9, 9).ok);
-    hone_value_free(a), hone_value_free(b), hone_value_free(p), hone_value_free(q), hone_value_free(r), hone_value_free(none);
+    hone_value_free(a), hone_value_free(b), hone_value_free(p), hone_value_free(q), hone_value_free(r),
+        hone_value_free(none);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensor),         cmocka_unit_test(test_text_and_lists),
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_npy_forms),
-        cmocka_unit_test(test_npy_hostile),    cmocka_unit_test(test_files_refused),
-        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_compare_numbers),
-        cmocka_unit_test(test_compare_types),  cmocka_unit_test(test_compare_lists),
-        cmocka_unit_test(test_maps),           cmocka_unit_test(test_dlpack_in),
-        cmocka_unit_test(test_dlpack_refused), cmocka_unit_test(test_dlpack_round),
+        cmocka_unit_test(test_tensor),        cmocka_unit_test(test_text_and_lists),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_npy_forms),
+        cmocka_unit_test(test_npy_hostile),   cmocka_unit_test(test_files_refused),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_compare_numbers),
+        cmocka_unit_test(test_compare_types), cmocka_unit_test(test_compare_answers),
+        cmocka_unit_test(test_compare_lists), cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_dlpack_in),     cmocka_unit_test(test_dlpack_refused),
+        cmocka_unit_test(test_dlpack_round),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

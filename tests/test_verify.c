@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The plan verifier: silent on plans as they are bound, random ones too, and every kind of fault, planted into a good plan, is found and named. Guard mode: the same bits,
+   The plan verifier: silent on plans as they are bound, random ones too, and every kind of fault, planted
+   into a good plan, is found and named. Guard mode: the same bits,
    and a value that nobody wrote is not a number. */
 #include <math.h>
 #include <setjmp.h>
@@ -16,25 +17,26 @@
 #include "plan/bind.h"
 #include "plan/verify.h"
 #include "run/exec.h"
+#include "random.h"
 
 static uint64_t random_state = 1;
-static uint64_t draw(uint64_t below) {
-    random_state ^= random_state << 13, random_state ^= random_state >> 7, random_state ^= random_state << 17;
-    return random_state % below;
-}
+static uint64_t draw(uint64_t below) { return next_random(&random_state) % below; }
 static hone_compiled *compile(const char *text) {
     hone_graph *g = NULL;
     hone_compiled *c = NULL;
-    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c))
+        fail_msg("%s\nin\n%s", hone_fail_text(), text);
     return c;
 }
 static hone_fact floats(int64_t rows, int64_t columns) {
     hone_fact f = hone_fact_unknown;
-    f.tag = HONE_TAG_TENSOR, f.dtype = HONE_DTYPE_F32, f.rank = columns ? 2 : 1, f.dim[0] = rows, f.dim[1] = columns;
+    f.tag = HONE_TAG_TENSOR, f.dtype = HONE_DTYPE_F32, f.rank = columns ? 2 : 1, f.dim[0] = rows,
+    f.dim[1] = columns;
     return f;
 }
-static const hone_how how = {.threads = 2};
-static hone_plan *bind(const hone_compiled *c, const hone_fact *in, const hone_plan *after, const hone_fact *wanted) {
+static const hone_bind_options how = {.threads = 2};
+static hone_plan *bind(const hone_compiled *c, const hone_fact *in, const hone_plan *after,
+                       const hone_fact *wanted) {
     hone_plan *p = NULL;
     if (hone_bind(c, in, after, wanted, how, &p)) fail_msg("%s", hone_fail_text());
     return p;
@@ -44,15 +46,18 @@ static void silent(const hone_compiled *c, const hone_fact *in, const hone_plan 
 }
 static void found(const hone_compiled *c, const hone_fact *in, const hone_plan *p, const char *says) {
     if (hone_plan_verify(c, in, p) != HONE_BUG) fail_msg("not found: %s", says);
-    if (!strstr(hone_fail_text(), says) || strchr(hone_fail_text(), '\n')) fail_msg("'%s' does not say: %s", hone_fail_text(), says);
+    if (!strstr(hone_fail_text(), says) || strchr(hone_fail_text(), '\n'))
+        fail_msg("'%s' does not say: %s", hone_fail_text(), says);
 }
 
-/* ---- what faults are planted with ----------------------------------------------------------------------------------------------------- */
-static hone_ref *ref_of(const hone_plan *p, int step, int k) { return (hone_ref *)p->step[step].ref + k; } /* the plan is ours */
+/* ---- what faults are planted with ---------------------------------------------------------------------- */
+/* the plan is ours */
+static hone_ref *ref_of(const hone_plan *p, int step, int k) { return (hone_ref *)p->step[step].ref + k; }
 /* A ref that the step touches so, in the arena. */
 static int operand(const hone_step *s, bool writes) {
     for (int k = 0; k < s->access->n_ref; k++)
-        if ((writes ? s->access->writes : s->access->reads) >> k & 1 && s->ref[k].base == HONE_BASE_ARENA) return k;
+        if ((writes ? s->access->writes : s->access->reads) >> k & 1 && s->ref[k].base == HONE_BASE_ARENA)
+            return k;
     return -1;
 }
 /* The first step, from `from` on, that reads or writes something in the arena. */
@@ -90,7 +95,8 @@ static const char chain[] =
     "graph chain opset 18 (x: f32[n, 8]) -> y {\n"
     "  v: f32[8, 8] = random(1, -1, 1);\n  w: f32[8, 8] = random(2, -1, 1);\n  last: i64[1] = {-1};\n"
     "  a = MatMul(x, v);\n  b = Softmax(a) {axis: -1};\n  c = MatMul(b, w);\n  d = Softmax(c) {axis: -1};\n"
-    "  e = MatMul(d, v);\n  f = Mul(e, a);\n  g = ReduceSum(f, last) {keepdims: 1};\n  h = Div(f, g);\n  y = MatMul(h, w);\n"
+    "  e = MatMul(d, v);\n  f = Mul(e, a);\n  g = ReduceSum(f, last) {keepdims: 1};\n  h = Div(f, g);\n  y = "
+    "MatMul(h, w);\n"
     "}\n";
 static void planted(void **state) {
     (void)state;
@@ -125,7 +131,8 @@ static void planted(void **state) {
     /* a constant that is not there, and one that is too small */
     for (k = 0; k < p->n_step; k++)
         for (q = 0; q < p->step[k].access->n_ref; q++)
-            if (p->step[k].access->reads >> q & 1 && hone_base_is_constant(p->step[k].ref[q].base)) goto reads;
+            if (p->step[k].access->reads >> q & 1 && hone_base_is_constant(p->step[k].ref[q].base))
+                goto reads;
 reads:
     assert_true(k < p->n_step);
     const hone_ref constant = *ref_of(p, k, q);
@@ -181,15 +188,17 @@ static void overlapping(void **state) {
 }
 static void parts_of_a_join(void **state) {
     (void)state;
-    hone_compiled *c =
-        compile("graph joins opset 18 (x: f32[n, 8]) -> y {\n"
-                "  v: f32[8, 8] = random(1, -1, 1);\n  w: f32[8, 8] = random(2, -1, 1);\n  u: f32[16, 8] = random(3, -1, 1);\n"
-                "  a = MatMul(x, v);\n  b = MatMul(x, w);\n  j = Concat(a, b) {axis: 1};\n  y = MatMul(j, u);\n}\n");
+    hone_compiled *c = compile(
+        "graph joins opset 18 (x: f32[n, 8]) -> y {\n"
+        "  v: f32[8, 8] = random(1, -1, 1);\n  w: f32[8, 8] = random(2, -1, 1);\n  u: f32[16, 8] = random(3, "
+        "-1, 1);\n"
+        "  a = MatMul(x, v);\n  b = MatMul(x, w);\n  j = Concat(a, b) {axis: 1};\n  y = MatMul(j, u);\n}\n");
     const hone_fact in = floats(6, 8);
     hone_plan *p = bind(c, &in, NULL, NULL);
     silent(c, &in, p);
     const int first = step_that(p, true, 0), second = step_that(p, true, first + 1);
-    hone_ref *a = ref_of(p, first, operand(p->step + first, true)), *b = ref_of(p, second, operand(p->step + second, true));
+    hone_ref *a = ref_of(p, first, operand(p->step + first, true)),
+             *b = ref_of(p, second, operand(p->step + second, true));
     assert_int_equal(a->block, b->block); /* their rows interleave */
     assert_int_equal(b->offset - a->offset, 8 * (int64_t)sizeof(float));
     b->offset -= 4;
@@ -203,8 +212,9 @@ static void parts_of_a_join(void **state) {
 }
 static void values_in_slots(void **state) {
     (void)state;
-    hone_compiled *c = compile("graph slots opset 18 (x: f32[n]) -> y {\n  at: i64[] = {1};\n"
-                               "  e = Exp(x);\n  s = SequenceConstruct(x, e);\n  y = SequenceAt(s, at);\n}\n");
+    hone_compiled *c =
+        compile("graph slots opset 18 (x: f32[n]) -> y {\n  at: i64[] = {1};\n"
+                "  e = Exp(x);\n  s = SequenceConstruct(x, e);\n  y = SequenceAt(s, at);\n}\n");
     const hone_fact in = floats(5, 0);
     hone_plan *p = bind(c, &in, NULL, NULL);
     silent(c, &in, p);
@@ -237,9 +247,10 @@ static void values_in_slots(void **state) {
 }
 static void past_a_cut(void **state) {
     (void)state;
-    hone_compiled *c = compile("graph cut opset 18 (x: f32[n]) -> y {\n  zero: f32[] = {0};\n  m1: i64[1] = {-1};\n"
-                               "  e = Exp(x);\n  p = Greater(x, zero);\n  at = NonZero(p);\n  i = Reshape(at, m1);\n"
-                               "  g = Gather(e, i);\n  h = ReduceSum(e);\n  k = Softmax(g) {axis: 0};\n  y = Mul(k, h);\n}\n");
+    hone_compiled *c = compile(
+        "graph cut opset 18 (x: f32[n]) -> y {\n  zero: f32[] = {0};\n  m1: i64[1] = {-1};\n"
+        "  e = Exp(x);\n  p = Greater(x, zero);\n  at = NonZero(p);\n  i = Reshape(at, m1);\n"
+        "  g = Gather(e, i);\n  h = ReduceSum(e);\n  k = Softmax(g) {axis: 0};\n  y = Mul(k, h);\n}\n");
     const hone_fact in = floats(9, 0);
     hone_plan *first = bind(c, &in, NULL, NULL);
     silent(c, &in, first);
@@ -255,7 +266,8 @@ static void past_a_cut(void **state) {
     const int old = HONE_BASE_FIRST + 2 + first->arena_slot;
     hone_bound_var *e = NULL;
     for (int k = 0; k < c->graph->var.n; k++)
-        if (first->var[k].at == HONE_AT_REF && first->var[k].ref.base == old && first->var[k].fact.dtype == HONE_DTYPE_F32)
+        if (first->var[k].at == HONE_AT_REF && first->var[k].ref.base == old &&
+            first->var[k].fact.dtype == HONE_DTYPE_F32)
             e = first->var + k;
     assert_non_null(e);
     const hone_ref was = e->ref;
@@ -268,8 +280,10 @@ static void past_a_cut(void **state) {
     hone_ref *read = NULL, *write = NULL;
     for (int k = 0; k < then->n_step; k++)
         for (int q = 0; then->step[k].access && q < then->step[k].access->n_ref; q++) {
-            if (then->step[k].access->reads >> q & 1 && then->step[k].ref[q].base == old) read = ref_of(then, k, q);
-            if (then->step[k].access->writes >> q & 1 && then->step[k].ref[q].base == HONE_BASE_ARENA) write = ref_of(then, k, q);
+            if (then->step[k].access->reads >> q & 1 && then->step[k].ref[q].base == old)
+                read = ref_of(then, k, q);
+            if (then->step[k].access->writes >> q & 1 && then->step[k].ref[q].base == HONE_BASE_ARENA)
+                write = ref_of(then, k, q);
         }
     assert_true(read && write);
     read->offset += 4;
@@ -292,10 +306,11 @@ static void past_a_cut(void **state) {
 /* Bodies are plans of their own. */
 static void in_a_body(void **state) {
     (void)state;
-    hone_compiled *c = compile("graph outer opset 18 (x: f32[n, 8], c: bool[]) -> y {\n"
-                               "  y = If(c; x) {then_branch: graph t (; x: f32[n, 8]) -> r { w: f32[8, 8] = random(2, -1, 1);\n"
-                               "    a = MatMul(x, w);\n    b = Softmax(a) {axis: -1};\n    r = MatMul(b, w); },\n"
-                               "  else_branch: graph e (; x: f32[n, 8]) -> r { r = Add(x, x); }};\n}\n");
+    hone_compiled *c = compile(
+        "graph outer opset 18 (x: f32[n, 8], c: bool[]) -> y {\n"
+        "  y = If(c; x) {then_branch: graph t (; x: f32[n, 8]) -> r { w: f32[8, 8] = random(2, -1, 1);\n"
+        "    a = MatMul(x, w);\n    b = Softmax(a) {axis: -1};\n    r = MatMul(b, w); },\n"
+        "  else_branch: graph e (; x: f32[n, 8]) -> r { r = Add(x, x); }};\n}\n");
     const hone_fact in[2] = {floats(6, 8), {.dtype = HONE_DTYPE_BOOL}};
     hone_plan *outer = bind(c, in, NULL, NULL);
     silent(c, in, outer);
@@ -309,35 +324,47 @@ static void in_a_body(void **state) {
     hone_compiled_destroy(c);
 }
 
-/* ---- random plans --------------------------------------------------------------------------------------------------------------------- */
+/* ---- random plans -------------------------------------------------------------------------------------- */
 /* Graphs over [n, 8]: products, sums, rows, joins that nest, halves, transposes, in any order. */
 static void put_random(hone_text *t, int nodes) {
     hone_text_put(t,
-                  "graph r opset 18 (x0: f32[n, 8]) -> y, x%d {\n  w: f32[8, 8] = random(1, -1, 1);\n  u: f32[16, 8] = random(2, -1, 1);\n",
+                  "graph r opset 18 (x0: f32[n, 8]) -> y, x%d {\n  w: f32[8, 8] = random(1, -1, 1);\n  u: "
+                  "f32[16, 8] = random(2, -1, 1);\n",
                   nodes / 2);
-    hone_text_put(t, "  one: i64[1] = {1};\n  four: i64[1] = {4};\n  zero: i64[1] = {0};\n  last: i64[1] = {-1};\n  wide: i64[2] = {-1, "
+    hone_text_put(t, "  one: i64[1] = {1};\n  four: i64[1] = {4};\n  zero: i64[1] = {0};\n  last: i64[1] = "
+                     "{-1};\n  wide: i64[2] = {-1, "
                      "8};\n  eight: i64[1] = {8};\n");
     for (int k = 1; k <= nodes; k++) {
-        const int near = k > 6 ? k - 6 : 0, a = near + (int)draw((uint64_t)(k - near)), b = (int)draw((uint64_t)k), q = k;
+        const int near = k > 6 ? k - 6 : 0, a = near + (int)draw((uint64_t)(k - near)),
+                  b = (int)draw((uint64_t)k), q = k;
         switch (draw(10)) {
         case 0:
         case 1: hone_text_put(t, "  x%d = MatMul(x%d, w);\n", q, a); break;
         case 2: hone_text_put(t, "  x%d = Add(x%d, x%d);\n", q, a, b); break;
         case 3: hone_text_put(t, "  x%d = Softmax(x%d) {axis: -1};\n", q, a); break;
-        case 4: hone_text_put(t, "  j%d = Concat(x%d, x%d) {axis: 1};\n  x%d = MatMul(j%d, u);\n", q, a, b, q, q); break;
-        case 5:
-            hone_text_put(
-                t, "  s%d = Slice(x%d, zero, four, one);\n  z%d = Slice(x%d, four, eight, one);\n  x%d = Concat(z%d, s%d) {axis: 1};\n", q,
-                a, q, b, q, q, q);
+        case 4:
+            hone_text_put(t, "  j%d = Concat(x%d, x%d) {axis: 1};\n  x%d = MatMul(j%d, u);\n", q, a, b, q, q);
             break;
-        case 6: hone_text_put(t, "  r%d = ReduceSum(x%d, last) {keepdims: 1};\n  x%d = Mul(x%d, r%d);\n", q, a, q, b, q); break;
+        case 5:
+            hone_text_put(t,
+                          "  s%d = Slice(x%d, zero, four, one);\n  z%d = Slice(x%d, four, eight, one);\n  "
+                          "x%d = Concat(z%d, s%d) {axis: 1};\n",
+                          q, a, q, b, q, q, q);
+            break;
+        case 6:
+            hone_text_put(t, "  r%d = ReduceSum(x%d, last) {keepdims: 1};\n  x%d = Mul(x%d, r%d);\n", q, a, q,
+                          b, q);
+            break;
         case 7:
-            hone_text_put(t, "  t%d = Transpose(x%d);\n  v%d = MatMul(x%d, t%d);\n  x%d = MatMul(v%d, x%d);\n", q, a, q, b, q, q, q, a);
+            hone_text_put(t,
+                          "  t%d = Transpose(x%d);\n  v%d = MatMul(x%d, t%d);\n  x%d = MatMul(v%d, x%d);\n",
+                          q, a, q, b, q, q, q, a);
             break;
         case 8: hone_text_put(t, "  t%d = Transpose(x%d);\n  x%d = Reshape(t%d, wide);\n", q, a, q, q); break;
         default:
             hone_text_put(t,
-                          "  j%d = Concat(x%d, x%d, x%d) {axis: 0};\n  h%d = Relu(j%d);\n  m%d = ReduceMax(h%d, zero) {keepdims: 1};\n  "
+                          "  j%d = Concat(x%d, x%d, x%d) {axis: 0};\n  h%d = Relu(j%d);\n  m%d = "
+                          "ReduceMax(h%d, zero) {keepdims: 1};\n  "
                           "x%d = Sub(x%d, m%d);\n",
                           q, a, b, a, q, q, q, q, q, b, q);
         }
@@ -346,7 +373,11 @@ static void put_random(hone_text *t, int nodes) {
 }
 static void random_plans(void **state) {
     (void)state;
+#ifdef __SANITIZE_ADDRESS__ /* all 10,000 are bound in release */
+    enum { GRAPHS = 50, SHAPES = 40 };
+#else
     enum { GRAPHS = 250, SHAPES = 40 };
+#endif
     int64_t steps = 0;
     for (int g = 0; g < GRAPHS; g++) {
         hone_text t = {0};
@@ -365,7 +396,7 @@ static void random_plans(void **state) {
     assert_true(steps > 10 * GRAPHS * SHAPES / 4);
 }
 
-/* ---- guard mode ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- guard mode ---------------------------------------------------------------------------------------- */
 /* The mode is the process's: in a child. 0: fine; else the number of what was not. */
 static int guarded(void) {
     setenv("HONE_GUARD", "1", 1);
@@ -373,7 +404,9 @@ static int guarded(void) {
     hone_exec *e = NULL;
     hone_value *x = NULL, *y = NULL, *again = NULL;
     const int64_t dims[] = {6, 8};
-    if (hone_value_tensor(HONE_DTYPE_F32, dims, 2, &x) || hone_exec_create(c, &(hone_exec_options){.threads = 1}, &e)) return 1;
+    if (hone_value_tensor(HONE_DTYPE_F32, dims, 2, &x) ||
+        hone_exec_create(c, &(hone_exec_options){.threads = 1}, &e))
+        return 1;
     for (int k = 0; k < 48; k++) ((float *)x->data)[k] = (float)k / 48;
     if (hone_exec_run(e, &x, &y)) return 2;
     hone_plan *p = (hone_plan *)hone_exec_last(e);
@@ -382,7 +415,8 @@ static int guarded(void) {
         if (!isfinite(((float *)y->data)[k])) return 4;
     const hone_fact in = floats(6, 8);
     if (hone_plan_verify(c, &in, p)) return 5;
-    memmove(p->step, p->step + 1, sizeof *p->step * (size_t)--p->n_step); /* nobody writes what the next one reads */
+    /* nobody writes what the next one reads */
+    memmove(p->step, p->step + 1, sizeof *p->step * (size_t)--p->n_step);
     if (hone_plan_verify(c, &in, p) != HONE_BUG || !strstr(hone_fail_text(), "which nobody wrote")) return 6;
     if (hone_exec_run(e, &x, &again)) return 7;
     bool seen = false;
@@ -409,8 +443,9 @@ int main(void) {
     unsetenv("HONE_GUARD"); /* faults are planted in arenas; the child has it */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guard), /* before the mode was asked for */
-        cmocka_unit_test(planted),    cmocka_unit_test(overlapping), cmocka_unit_test(parts_of_a_join), cmocka_unit_test(values_in_slots),
-        cmocka_unit_test(past_a_cut), cmocka_unit_test(in_a_body),   cmocka_unit_test(random_plans),
+        cmocka_unit_test(planted),         cmocka_unit_test(overlapping), cmocka_unit_test(parts_of_a_join),
+        cmocka_unit_test(values_in_slots), cmocka_unit_test(past_a_cut),  cmocka_unit_test(in_a_body),
+        cmocka_unit_test(random_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

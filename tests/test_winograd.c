@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   test_winograd: convolutions by tiles. The transforms against plain matrices in double, made here of the points alone; convolutions of odd sizes against
-   the definition, on every CPU level, by blocks and by three steps, one thread and two (equal bits); how far it errs; what infinity and NaN do. */
+   test_winograd: convolutions by tiles. The transforms against plain matrices in double, made here of the
+   points alone; convolutions of odd sizes against the definition, on every CPU level, by blocks and by three
+   steps, one thread and two (equal bits); how far it errs; what infinity and NaN do. */
 #include <float.h>
 
 #include "device/wisdom.h"
@@ -19,15 +20,16 @@ static float *exact_floats(size_t n) { /* exactly n, so that one too many is see
     return p;
 }
 
-/* ---- the transforms ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the transforms ------------------------------------------------------------------------------------ */
 typedef struct {
     int o, e, t;                /* results, pixels, taps */
     double a[48], b[64], g[40]; /* A' o x e, B' e x e, G e x t */
     int place[8];               /* which of all they are */
 } matrices;
-/* Lagrange: at point p, 1 p p^2 … of both factors; from the products back to coefficients with the others' (x - q); transposed, since a convolution that walks a
-   window is the transpose of a product of polynomials. */
-/* Without some pairs: of the other points, but for filters as before; what those miss is the pixels' factor. */
+/* Lagrange: at point p, 1 p p^2 … of both factors; from the products back to coefficients with the others' (x
+   - q); transposed, since a convolution that walks a window is the transpose of a product of polynomials. */
+/* Without some pairs: of the other points, but for filters as before; what those miss is the pixels'
+   factor. */
 static matrices plain(int edge, int taps, int pairs) {
     static const double all[][7] = {{0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
     if (edge == 1) return (matrices){1, 1, 1, {1}, {1}, {1}, {0}};
@@ -43,7 +45,8 @@ static matrices plain(int edge, int taps, int pairs) {
     for (int i = 0; i < m.e; i++) {
         const bool infinity = i == m.e - 1;
         double c[9] = {1}, less = 1, power = 1,
-               p = infinity ? 0 : point[i]; /* the polynomial with roots at the other points, and its value here */
+               /* the polynomial with roots at the other points, and its value here */
+            p = infinity ? 0 : point[i];
         for (int k = 0, n = 0; k < m.e - 1; k++) {
             if (k == i) continue;
             for (int q = ++n; q >= 0; q--) c[q] = (q ? c[q - 1] : 0) - point[k] * c[q];
@@ -54,13 +57,14 @@ static matrices plain(int edge, int taps, int pairs) {
         for (int q = 0; q < m.e; q++) m.b[i * m.e + q] = factor * c[q];
         for (int q = 0; q < m.o; q++, power *= p) m.a[q * m.e + i] = infinity ? q == m.o - 1 : power;
         power = 1;
-        for (int q = 0; q < taps; q++, power *= p) m.g[i * taps + q] = infinity ? q == taps - 1 : power / less / factor;
+        for (int q = 0; q < taps; q++, power *= p)
+            m.g[i * taps + q] = infinity ? q == taps - 1 : power / less / factor;
     }
     return m;
 }
 /* down x across', of a matrix of ny x nx, and the sum of magnitudes; down is my x ny, across mx x nx. */
-static void both_ways(int my, int ny, const double *down, int mx, int nx, const double *across, const double *x, double *y,
-                      double *magnitude) {
+static void both_ways(int my, int ny, const double *down, int mx, int nx, const double *across,
+                      const double *x, double *y, double *magnitude) {
     for (int r = 0; r < my; r++)
         for (int s = 0; s < mx; s++) {
             double sum = 0, size = 0;
@@ -74,13 +78,15 @@ static void both_ways(int my, int ny, const double *down, int mx, int nx, const 
 }
 static const int widths[] = {1, 3, 4, 5, 8, 9, 15, 16, 17, 31, 33, 48, 64, 70};
 static void transform(int size, int side, bool line, hone_winograd_less less) {
-    const int all = hone_winograd_edge(size), tall = line ? 1 : hone_winograd_tall(size), results = hone_winograd_out(size, side);
+    const int all = hone_winograd_edge(size), tall = line ? 1 : hone_winograd_tall(size),
+              results = hone_winograd_out(size, side);
     const matrices my = plain(tall, side, less.y), mx = plain(all, side, less.x);
     double x[64], y[64], magnitude[64];
     const int places = my.e * mx.e, pixels = my.o * mx.o, window = my.t * mx.t;
     assert_true(mx.o == results - 2 * less.x && (less.y || line || my.o == tall - side + 1));
     for (const hone_winograd_f32 *row = hone_winograd_f32_list; row->name; row++)
-        for (size_t q = 0; q < COUNT(widths) && !(row->cpu & ~hone_cpu()) && (row->lacks || !(less.y || less.x)); q++) {
+        for (size_t q = 0;
+             q < COUNT(widths) && !(row->cpu & ~hone_cpu()) && (row->lacks || !(less.y || less.x)); q++) {
             const int n = widths[q];
             const ptrdiff_t apart = n + 3;
             const float *pixel[64] = {NULL};
@@ -102,14 +108,16 @@ static void transform(int size, int side, bool line, hone_winograd_less less) {
                     *at = GUARD;
                 }
             }
-            for (ptrdiff_t k = 0; k < tall * all * apart; k++) assert_true(v[k] == GUARD); /* nothing else was written */
+            /* nothing else was written */
+            for (ptrdiff_t k = 0; k < tall * all * apart; k++) assert_true(v[k] == GUARD);
             /* and back, each with its own end */
             for (int flags = 0; flags < 16; flags++) {
                 float *to[36], *give[36] = {NULL}, *more[36], *bias = exact_floats((size_t)n);
                 const float *add[36] = {NULL};
                 free(v), v = exact_floats((size_t)(tall * all * apart - 3));
                 for (int k = 0; k < pixels; k++) {
-                    to[k] = exact_floats((size_t)n + 2), add[RESULT(k)] = more[k] = exact_floats((size_t)n + 1);
+                    to[k] = exact_floats((size_t)n + 2),
+                    add[RESULT(k)] = more[k] = exact_floats((size_t)n + 1);
                     for (int c = 0; c < n + 2; c++) to[k][c] = GUARD;
                     give[RESULT(k)] = flags & 1 && draw(0, 2) == 0 ? NULL : to[k];
                 }
@@ -133,7 +141,8 @@ static void transform(int size, int side, bool line, hone_winograd_less less) {
                         if (flags & 4) y[k] += (double)more[k][1 + c], magnitude[k] += 1;
                         if (flags & 8) y[k] = y[k] < -0.5 ? -0.5 : y[k] > 0.75 ? 0.75 : y[k];
                         const double got = (double)to[k][1 + c];
-                        if (give[RESULT(k)] ? !(fabs(got - y[k]) <= 6 * FLT_EPSILON * magnitude[k]) : to[k][1 + c] != GUARD)
+                        if (give[RESULT(k)] ? !(fabs(got - y[k]) <= 6 * FLT_EPSILON * magnitude[k])
+                                            : to[k][1 + c] != GUARD)
                             fail_msg("%s: out, pixel %d: %g, not %g", row->name, k, got, y[k]);
                     }
                 }
@@ -161,13 +170,15 @@ static void transform(int size, int side, bool line, hone_winograd_less less) {
             for (int k = 0; k < window && j < n; k++) x[k] = (double)taps[k][j];
             both_ways(my.e, my.t, my.g, mx.e, mx.t, mx.g, x, y, magnitude);
             for (int k = 0; k < places; k++)
-                assert_true(j < n ? fabs((double)u[k * 70 + j] - y[k]) <= FLT_EPSILON * magnitude[k] : u[k * 70 + j] == GUARD);
+                assert_true(j < n ? fabs((double)u[k * 70 + j] - y[k]) <= FLT_EPSILON * magnitude[k]
+                                  : u[k * 70 + j] == GUARD);
         }
     }
     double d[64] = {0}, at[64], product[64], back[64];
     for (int k = 0; k < places; k++) d[k] = (double)random_value();
     for (int k = 0; k < window; k++) x[k] = (double)taps[k][0];
-    both_ways(my.e, my.e, my.b, mx.e, mx.e, mx.b, d, at, magnitude), both_ways(my.e, my.t, my.g, mx.e, mx.t, mx.g, x, y, magnitude);
+    both_ways(my.e, my.e, my.b, mx.e, mx.e, mx.b, d, at, magnitude),
+        both_ways(my.e, my.t, my.g, mx.e, mx.t, mx.g, x, y, magnitude);
     for (int k = 0; k < places; k++) product[k] = at[k] * y[k];
     both_ways(my.o, my.e, my.a, mx.o, mx.e, mx.a, product, back, magnitude);
     for (int r = 0; r < my.o; r++)
@@ -189,27 +200,32 @@ static void transforms(void **state) {
             const int o = hone_winograd_out(size, side), edge = hone_winograd_edge(size);
             for (int y = 0; has && y <= 2; y++)
                 for (int x = 0; x <= 2; x++) /* that are left out, where so many can be */
-                    if ((!y && !x) || (size != HONE_WINOGRAD_FLAT && hone_winograd_spare(edge, o, o - 2 * y) == y &&
-                                       hone_winograd_spare(edge, o, o - 2 * x) == x))
+                    if ((!y && !x) ||
+                        (size != HONE_WINOGRAD_FLAT && hone_winograd_spare(edge, o, o - 2 * y) == y &&
+                         hone_winograd_spare(edge, o, o - 2 * x) == x))
                         transform(size, side, false, (hone_winograd_less){y, x}), many++;
-            if (has && size == HONE_WINOGRAD_LINES) transform(size, side, true, (hone_winograd_less){0, 0}), many++;
+            if (has && size == HONE_WINOGRAD_LINES)
+                transform(size, side, true, (hone_winograd_less){0, 0}), many++;
         }
     assert_int_equal(many, 33);
 }
 
-/* ---- convolutions -------------------------------------------------------------------------------------------------------------------- */
+/* ---- convolutions -------------------------------------------------------------------------------------- */
 static char text[4096];
 typedef struct {
     int side, stride;
     bool line, down; /* along one way; and that is down */
 } window;
-static const window windows[] = {{.side = 3, .stride = 1}, {.side = 3, .stride = 2}, {.side = 5, .stride = 1},
-                                 {.side = 5, .stride = 2}, {.side = 7, .stride = 2}, {.side = 4, .stride = 2}};
+static const window windows[] = {{.side = 3, .stride = 1}, {.side = 3, .stride = 2},
+                                 {.side = 5, .stride = 1}, {.side = 5, .stride = 2},
+                                 {.side = 7, .stride = 2}, {.side = 4, .stride = 2}};
 static int high(window w) { return w.line && !w.down ? 1 : w.side; }
 static int wide(window w) { return w.down ? 1 : w.side; }
 static int taps_of(window w) { return (w.side + w.stride - 1) / w.stride; }
 static int results(window w, int size) { /* a side of a tile, or 0 */
-    return hone_winograd_has(size, taps_of(w)) && !(w.line && size != HONE_WINOGRAD_LINES) ? hone_winograd_side(size, taps_of(w)) : 0;
+    return hone_winograd_has(size, taps_of(w)) && !(w.line && size != HONE_WINOGRAD_LINES)
+               ? hone_winograd_side(size, taps_of(w))
+               : 0;
 }
 /* Wisdom that has every convolution of that window go by tiles of this size, whatever an estimate says. */
 static hone_wisdom *told(const hone_compiled *c, const hone_value *in, window win, int size) {
@@ -217,16 +233,18 @@ static hone_wisdom *told(const hone_compiled *c, const hone_value *in, window wi
     hone_wisdom *w = hone_wisdom_create();
     hone_plan *p = NULL;
     assert_non_null(w);
-    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){.threads = 1}, &p), HONE_OK);
+    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_bind_options){.threads = 1}, &p), HONE_OK);
     for (int k = 0; k < p->n_step; k++) {
         const hone_decision *d = p->step[k].decision;
         if (!d || d->problem.kind != HONE_PROBLEM_SUM ||
-            d->problem.number[HONE_SUM_WINDOW] != taps_of(win) + (win.line ? HONE_SUM_LINE : 0) || hone_wisdom_find(w, &d->problem))
+            d->problem.number[HONE_SUM_WINDOW] != taps_of(win) + (win.line ? HONE_SUM_LINE : 0) ||
+            hone_wisdom_find(w, &d->problem))
             continue;
         hone_choice all[8];
         const int many = hone_choices(&d->problem, 1, all, 8);
         for (int q = 0; q < many; q++)
-            if (all[q].knob[HONE_KNOB_TILE] == results(win, size)) assert_int_equal(hone_wisdom_add(w, &d->problem, all + q, 1), HONE_OK);
+            if (all[q].knob[HONE_KNOB_TILE] == results(win, size))
+                assert_int_equal(hone_wisdom_add(w, &d->problem, all + q, 1), HONE_OK);
     }
     hone_plan_destroy(p);
     return w;
@@ -236,12 +254,15 @@ static int by_tiles(const hone_compiled *c, const hone_value *in, const hone_wis
     hone_fact fact = hone_fact_of_value(in);
     hone_plan *p = NULL;
     int n = 0;
-    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){.threads = threads, .wisdom = wisdom}, &p), HONE_OK);
+    assert_int_equal(
+        hone_bind(c, &fact, NULL, NULL, (hone_bind_options){.threads = threads, .wisdom = wisdom}, &p),
+        HONE_OK);
     for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, "winograd");
     hone_plan_destroy(p);
     return n;
 }
-static hone_value *run(const hone_compiled *c, hone_value **in, int threads, bool interpret, const hone_wisdom *wisdom) {
+static hone_value *run(const hone_compiled *c, hone_value **in, int threads, bool interpret,
+                       const hone_wisdom *wisdom) {
     hone_value *out[1] = {0};
     hone_exec *e;
     hone_exec_options o = {.threads = threads, .interpret = interpret, .wisdom = wisdom};
@@ -251,7 +272,8 @@ static hone_value *run(const hone_compiled *c, hone_value **in, int threads, boo
     hone_exec_destroy(e);
     return out[0];
 }
-/* Of the sum of magnitudes, at most, by the size: seen, not proven. docs/11 says what was seen; this is a little more. */
+/* Of the sum of magnitudes, at most, by the size: seen, not proven. docs/11 says what was seen; this is a
+   little more. */
 static double bound(window w, int size) { return size == 2 && !w.line ? 1e-5 : w.stride > 1 ? 5e-6 : 1e-6; }
 static hone_value *input(int n, int c, int h, int w) {
     hone_value *x;
@@ -259,8 +281,9 @@ static hone_value *input(int n, int c, int h, int w) {
     for (int64_t k = 0; k < hone_value_count(x); k++) ((float *)x->data)[k] = random_value();
     return x;
 }
-/* Pixels of three numbers become channels (but where they are few anyway: then it reads them as they come, channels first); then the convolution; then what follows
-   it. Channels stay last: whoever wants them first gets sums in that order. */
+/* Pixels of three numbers become channels (but where they are few anyway: then it reads them as they come,
+   channels first); then the convolution; then what follows it. Channels stay last: whoever wants them first
+   gets sums in that order. */
 enum { GIVEN = 3 };
 static const char *const after[] = {"z = Relu(v);",
                                     "z = Neg(v);",
@@ -269,16 +292,21 @@ static const char *const after[] = {"z = Relu(v);",
                                     "z = Clip(v, lo, hi);",
                                     "l = LeakyRelu(v) {alpha: 0.1}; z = Max(l, lo);",
                                     "l = LeakyRelu(v) {alpha: 0.1}; z = Add(l, r);"};
-static void graph(window win, int n, int h, int w, int c, int m, const int pad[4], const char *then, bool bias, bool late) {
+static void graph(window win, int n, int h, int w, int c, int m, const int pad[4], const char *then,
+                  bool bias, bool late) {
     char k[128], how[128];
-    snprintf(k, sizeof k, late ? ", k: f32[%d, %d, %d, %d]" : "k: f32[%d, %d, %d, %d] = random(4, -1, 1);", m, c, high(win), wide(win));
-    snprintf(how, sizeof how, "{pads: [%d, %d, %d, %d], strides: [%d, %d]}", pad[0], pad[1], pad[2], pad[3], win.stride, win.stride);
+    snprintf(k, sizeof k, late ? ", k: f32[%d, %d, %d, %d]" : "k: f32[%d, %d, %d, %d] = random(4, -1, 1);", m,
+             c, high(win), wide(win));
+    snprintf(how, sizeof how, "{pads: [%d, %d, %d, %d], strides: [%d, %d]}", pad[0], pad[1], pad[2], pad[3],
+             win.stride, win.stride);
     snprintf(text, sizeof text,
-             "graph g (x: f32[%d, %d, %d, %d]%s) -> y { p: f32[%d, %d, 1, 1] = random(3, -1, 1); q: f32[%d, %d, %d, %d] = random(5, -1, "
-             "1); %s b: f32[%d] = random(6, -1, 1); lo: f32[] = {-1}; hi: f32[] = {2}; t = Conv(x, p); r = Conv(x, q) %s; v = Conv(%s, "
+             "graph g (x: f32[%d, %d, %d, %d]%s) -> y { p: f32[%d, %d, 1, 1] = random(3, -1, 1); q: f32[%d, "
+             "%d, %d, %d] = random(5, -1, "
+             "1); %s b: f32[%d] = random(6, -1, 1); lo: f32[] = {-1}; hi: f32[] = {2}; t = Conv(x, p); r = "
+             "Conv(x, q) %s; v = Conv(%s, "
              "k%s) %s; %s y = Transpose(z) {perm: [0, 2, 3, 1]}; }",
-             n, GIVEN, h, w, late ? k : "", c, GIVEN, m, GIVEN, high(win), wide(win), late ? "" : k, m, how, c == GIVEN ? "x" : "t",
-             bias ? ", b" : "", how, then);
+             n, GIVEN, h, w, late ? k : "", c, GIVEN, m, GIVEN, high(win), wide(win), late ? "" : k, m, how,
+             c == GIVEN ? "x" : "t", bias ? ", b" : "", how, then);
 }
 static hone_value *filters_of(const hone_compiled *g, window win, int c) {
     for (int q = 0; q < g->graph->var.n; q++) {
@@ -289,10 +317,12 @@ static hone_value *filters_of(const hone_compiled *g, window win, int c) {
     return NULL;
 }
 enum { ROUNDS = SLOW ? 3 : 6 };
-/* Against the definition, or where that would take too long against the sum itself: filters that come with the run are no constants to bring to their places. Counts
+/* Against the definition, or where that would take too long against the sum itself: filters that come with
+   the run are no constants to bring to their places. Counts
    the steps that went by tiles, by size, of two threads and of one; at last those of the estimate. */
-static void convolution(window win, int n, int h, int w, int c, int m, const int pad[4], const char *then, bool bias, bool definition,
-                        int how[HONE_WINOGRAD_SIZES + 1], int alone[HONE_WINOGRAD_SIZES + 1]) {
+static void convolution(window win, int n, int h, int w, int c, int m, const int pad[4], const char *then,
+                        bool bias, bool definition, int how[HONE_WINOGRAD_SIZES + 1],
+                        int alone[HONE_WINOGRAD_SIZES + 1]) {
     hone_value *x = input(n, GIVEN, h, w), *want = NULL;
     graph(win, n, h, w, c, m, pad, then, bias, false);
     hone_compiled *g = twin_compile(text);
@@ -310,7 +340,8 @@ static void convolution(window win, int n, int h, int w, int c, int m, const int
         how[size] = alone[size] = 0;
         if (tells && !results(win, size)) continue;
         hone_wisdom *wisdom = tells ? told(g, x, win, size) : NULL;
-        hone_value *one = run(g, &x, 1, false, wisdom), *two = run(g, &x, 2, false, wisdom), *many = run(g, &x, 24, false, wisdom);
+        hone_value *one = run(g, &x, 1, false, wisdom), *two = run(g, &x, 2, false, wisdom),
+                   *many = run(g, &x, 24, false, wisdom);
         how[size] = by_tiles(g, x, wisdom, 2), alone[size] = by_tiles(g, x, wisdom, 1);
         twin_same_bits(one, two, "one thread and two", text);
         twin_same_bits(one, many, "one thread and many", text);
@@ -323,10 +354,12 @@ static void convolution(window win, int n, int h, int w, int c, int m, const int
 }
 static void convolutions(void **state) {
     (void)state;
-    int seen[HONE_WINOGRAD_SIZES + 1][4] = {{0}}, how[HONE_WINOGRAD_SIZES + 1], alone[HONE_WINOGRAD_SIZES + 1];
+    int seen[HONE_WINOGRAD_SIZES + 1][4] = {{0}}, how[HONE_WINOGRAD_SIZES + 1],
+                                   alone[HONE_WINOGRAD_SIZES + 1];
     EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         const bool deep = round == ROUNDS - 1, wide = !round,
-                   large = round == 2; /* few pixels, many channels: three steps; tiles of all kinds in batches */
+                   /* few pixels, many channels: three steps; tiles of all kinds in batches */
+            large = round == 2;
         const int n = large || !draw(0, 3) ? 2 : 1,
                   h = deep    ? 18
                       : large ? draw(25, 34)
@@ -342,14 +375,17 @@ static void convolutions(void **state) {
                       : large      ? draw(8, 30)
                                    : draw(wide ? 40 : 4, 90);
         const int pad[4] = {draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2)};
-        convolution(windows[0], n, h, w, c, m, pad, after[(round + (int)level) % (int)COUNT(after)], draw(0, 3), !deep, how, alone);
+        convolution(windows[0], n, h, w, c, m, pad, after[(round + (int)level) % (int)COUNT(after)],
+                    draw(0, 3), !deep, how, alone);
         for (int size = 0; size <= HONE_WINOGRAD_SIZES; size++)
             assert_true(how[size] < 4 && alone[size] < 4), seen[size][how[size]]++, seen[size][alone[size]]++;
     }
-    for (int size = 0; size < HONE_WINOGRAD_SIZES; size++) assert_true(seen[size][1] && seen[size][3]); /* both ways were taken */
+    /* both ways were taken */
+    for (int size = 0; size < HONE_WINOGRAD_SIZES; size++) assert_true(seen[size][1] && seen[size][3]);
     assert_true(seen[HONE_WINOGRAD_SIZES][1] + seen[HONE_WINOGRAD_SIZES][3]);
 }
-/* Larger windows, and those that move two pixels at a time, of many channels and of few (of which only phases are brought together). */
+/* Larger windows, and those that move two pixels at a time, of many channels and of few (of which only phases
+   are brought together). */
 enum { PHASES = SLOW ? 1 : 2 };
 static void phases(void **state) {
     (void)state;
@@ -358,22 +394,25 @@ static void phases(void **state) {
         const size_t which = k % (2 * COUNT(windows));
         const window win = windows[which / 2];
         const bool few = which % 2, deep = k == 2;
-        const int pad[4] = {draw(0, 3), draw(0, 3), draw(0, 3), draw(0, 3)}, n = few || draw(0, 3) ? 1 : 2, h = deep ? 28 : draw(8, 12),
-                  w = deep  ? 30
-                      : few ? 8 * win.stride + win.side - pad[1] - pad[3] /* 9 results: as planes they would waste a quarter */
-                            : draw(8, 13),
+        const int pad[4] = {draw(0, 3), draw(0, 3), draw(0, 3), draw(0, 3)}, n = few || draw(0, 3) ? 1 : 2,
+                  h = deep ? (SLOW ? 16 : 28) : draw(8, 12),
+                  /* 9 results: as planes they would waste a quarter */
+            w = deep  ? (SLOW ? 18 : 30)
+                : few ? 8 * win.stride + win.side - pad[1] - pad[3]
+                      : draw(8, 13),
                   c = few    ? GIVEN
                       : deep ? 131
                              : draw(8, 40),
                   m = deep ? 148 : draw(few ? 56 : 5, few ? 70 : 40);
         int how[HONE_WINOGRAD_SIZES + 1], alone[HONE_WINOGRAD_SIZES + 1];
-        convolution(win, n, h, w, c, m, pad, after[(k + level) % COUNT(after)], draw(0, 3), few || k % 5 == 4, how, alone);
+        convolution(win, n, h, w, c, m, pad, after[(k + level) % COUNT(after)], draw(0, 3), few || k % 5 == 4,
+                    how, alone);
         for (int size = 0; size < HONE_WINOGRAD_SIZES; size++) seen[which][size] += how[size] > few;
     }
     for (size_t which = 0; which < 2 * COUNT(windows); which++)
         for (int size = 0; size < HONE_WINOGRAD_SIZES; size++)
             if (results(windows[which / 2], size) && !(which % 2 && windows[which / 2].stride == 1) &&
-                (windows[which / 2].stride == 1 || hone_gemm_f32_best()->turn) && !seen[which][size])
+                (windows[which / 2].stride == 1 || hone_gemm_f32_best()->pack_a) && !seen[which][size])
                 fail_msg("window %zu never went by tiles of size %d", which, size);
 }
 /* Windows along one way, down a picture or across; where a kernel wants rows turned. */
@@ -384,18 +423,23 @@ static void lines(void **state) {
         const bool deep = round >= 10;
         if (SLOW && round % 2 && !deep) continue;
         const window win = {3 + round % 3, 1, true, draw(0, 2) == 0};
-        const int n = draw(0, 3) ? 1 : 2, across = deep ? 61 : draw(16 + win.side, 50), rows = deep ? 1 : draw(1, 4),
-                  follows = (round + (int)level) % (int)COUNT(after);
-        const int c = deep ? 160 : draw(32, 70), m = deep ? 192 : round == 2 ? 52 : draw(32, 90), before = draw(0, 3), behind = draw(0, 3);
-        const int pad[4] = {win.down ? before : 0, win.down ? 0 : before, win.down ? behind : 0, win.down ? 0 : behind};
-        convolution(win, n, win.down ? across : rows, win.down ? rows : across, c, m, pad, after[follows], draw(0, 3), round % 4 == 0, how,
-                    alone);
+        const int n = draw(0, 3) ? 1 : 2, across = deep ? 61 : draw(16 + win.side, 50),
+                  rows = deep ? 1 : draw(1, 4), follows = (round + (int)level) % (int)COUNT(after);
+        const int c = deep ? 160 : draw(32, 70),
+                  m = deep         ? 192
+                      : round == 2 ? 52
+                                   : draw(32, 90),
+                  before = draw(0, 3), behind = draw(0, 3);
+        const int pad[4] = {win.down ? before : 0, win.down ? 0 : before, win.down ? behind : 0,
+                            win.down ? 0 : behind};
+        convolution(win, n, win.down ? across : rows, win.down ? rows : across, c, m, pad, after[follows],
+                    draw(0, 3), round % 4 == 0, how, alone);
         /* a row that is added behind an activation, if by the same step, is the sum's alone */
-        if (how[2] > 3 || (follows != (int)COUNT(after) - 1 && !how[2] != !hone_gemm_f32_best()->turn))
+        if (how[2] > 3 || (follows != (int)COUNT(after) - 1 && !how[2] != !hone_gemm_f32_best()->pack_a))
             fail_msg("%d steps by tiles in\n%s", how[2], text);
         seen[how[2]]++, seen[alone[2]]++;
     }
-    assert_true(!hone_gemm_f32_best()->turn || (seen[1] && seen[3]));
+    assert_true(!hone_gemm_f32_best()->pack_a || (seen[1] && seen[3]));
 }
 /* How far it is from the exact sum, against the sum of magnitudes. What docs/11 says is what holds here. */
 static void errs(void **state) {
@@ -406,19 +450,23 @@ static void errs(void **state) {
                  {0, 14, 14, 192, 256}, {0, 7, 7, 256, 256},   {1, 24, 24, 64, 64}, {1, 18, 18, 128, 32},
                  {2, 16, 16, 16, 16},   {2, 13, 13, 40, 16},   {3, 17, 17, 40, 16}, {4, 40, 40, 3, 32}};
     EACH_F32_LEVEL for (size_t k = 0; k < COUNT(cases) * HONE_WINOGRAD_SIZES; k++) {
-        const int size = (int)(k / COUNT(cases)), h = cases[k % COUNT(cases)].h, w = cases[k % COUNT(cases)].w,
-                  c = cases[k % COUNT(cases)].c, m = cases[k % COUNT(cases)].m;
+        const int size = (int)(k / COUNT(cases)), h = cases[k % COUNT(cases)].h,
+                  w = cases[k % COUNT(cases)].w, c = cases[k % COUNT(cases)].c, m = cases[k % COUNT(cases)].m;
         const int which = cases[k % COUNT(cases)].win; /* below 0: so many along one way */
         const window win = which < 0 ? (window){-which, 1, true, false} : windows[which];
-        const int area = high(win) * wide(win), pad = wide(win) / 2, over = high(win) / 2, oh = (h + 2 * over - high(win)) / win.stride + 1,
+        const int area = high(win) * wide(win), pad = wide(win) / 2, over = high(win) / 2,
+                  oh = (h + 2 * over - high(win)) / win.stride + 1,
                   ow = (w + 2 * pad - win.side) / win.stride + 1;
         if (SLOW && c * m > 4096) continue; /* that sums round well is nothing a sanitizer sees */
-        if (!results(win, size) || ((win.line || win.stride > 1) && !hone_gemm_f32_best()->turn)) continue;
+        if (!results(win, size) || ((win.line || win.stride > 1) && !hone_gemm_f32_best()->pack_a)) continue;
         snprintf(text, sizeof text,
-                 "graph g (x: f32[1, %d, %d, %d]) -> y { k: f32[%d, %d, %d, %d] = random(4, -1, 1); p: f32[%d, 1, 1, 1] = random(4, 1, 1); "
-                 "t = Conv(x, p) {group: %d}; v = Conv(%s, k) {pads: [%d, %d, %d, %d], strides: [%d, %d]}; z = Relu(v); y = Transpose(z) "
+                 "graph g (x: f32[1, %d, %d, %d]) -> y { k: f32[%d, %d, %d, %d] = random(4, -1, 1); p: "
+                 "f32[%d, 1, 1, 1] = random(4, 1, 1); "
+                 "t = Conv(x, p) {group: %d}; v = Conv(%s, k) {pads: [%d, %d, %d, %d], strides: [%d, %d]}; z "
+                 "= Relu(v); y = Transpose(z) "
                  "{perm: [0, 2, 3, 1]}; }",
-                 c, h, w, m, c, high(win), wide(win), c, c, c == GIVEN ? "x" : "t", over, pad, over, pad, win.stride, win.stride);
+                 c, h, w, m, c, high(win), wide(win), c, c, c == GIVEN ? "x" : "t", over, pad, over, pad,
+                 win.stride, win.stride);
         hone_compiled *g = twin_compile(text);
         hone_value *x = input(1, c, h, w);
         hone_wisdom *wisdom = told(g, x, win, size);
@@ -431,30 +479,37 @@ static void errs(void **state) {
                 for (int z = 0; z < ow; z++) {
                     double sum = 0, magnitude = 0;
                     for (int i = 0; i < c * area; i++) {
-                        const int iy = y * win.stride + i % area / wide(win) - over, ix = z * win.stride + i % win.side - pad;
+                        const int iy = y * win.stride + i % area / wide(win) - over,
+                                  ix = z * win.stride + i % win.side - pad;
                         if (iy < 0 || ix < 0 || iy >= h || ix >= w) continue;
-                        const double term = (double)f[o * c * area + i] * (double)((const float *)x->data)[((i / area) * h + iy) * w + ix];
+                        const double term = (double)f[o * c * area + i] *
+                                            (double)((const float *)x->data)[((i / area) * h + iy) * w + ix];
                         sum += term, magnitude += fabs(term);
                     }
                     sum = sum > 0 ? sum : 0;
-                    const double off = fabs((double)((const float *)got->data)[(y * ow + z) * m + o] - sum) / magnitude;
+                    const double off =
+                        fabs((double)((const float *)got->data)[(y * ow + z) * m + o] - sum) / magnitude;
                     worst = off > worst ? off : worst;
                 }
-        if (!(worst <= bound(win, size))) fail_msg("%d: off by %g of the sum of magnitudes, in\n%s", size, worst, text);
+        if (!(worst <= bound(win, size)))
+            fail_msg("%d: off by %g of the sum of magnitudes, in\n%s", size, worst, text);
         hone_value_drop(x), hone_value_drop(got), hone_wisdom_destroy(wisdom);
         hone_compiled_destroy(g);
     }
 }
-/* A number that is none reaches its own tile: what the definition makes of it is none here as well, and as far away as a tile is wide, and one, nothing is seen of it. */
+/* A number that is none reaches its own tile: what the definition makes of it is none here as well, and as
+   far away as a tile is wide, and one, nothing is seen of it. */
 static void special(void **state) {
     (void)state;
     static const float values[] = {INFINITY, -INFINITY, NAN};
-    EACH_F32_LEVEL for (int k = 0; k < HONE_WINOGRAD_SIZES + (hone_gemm_f32_best()->turn ? 2 : 0); k++) {
-        const window win = k < HONE_WINOGRAD_SIZES ? windows[0] : (window){k > HONE_WINOGRAD_SIZES ? 5 : 3, 1, true, false};
-        const int size = k < HONE_WINOGRAD_SIZES ? k : HONE_WINOGRAD_LINES, side = hone_winograd_out(size, taps_of(win)),
-                  pad[4] = {!win.line, 1, !win.line, 1};
+    EACH_F32_LEVEL for (int k = 0; k < HONE_WINOGRAD_SIZES + (hone_gemm_f32_best()->pack_a ? 2 : 0); k++) {
+        const window win =
+            k < HONE_WINOGRAD_SIZES ? windows[0] : (window){k > HONE_WINOGRAD_SIZES ? 5 : 3, 1, true, false};
+        const int size = k < HONE_WINOGRAD_SIZES ? k : HONE_WINOGRAD_LINES,
+                  side = hone_winograd_out(size, taps_of(win)), pad[4] = {!win.line, 1, !win.line, 1};
         const int h = 15, w = win.line ? 21 : 17, c = 32, m = 40, py = draw(0, h - 1), px = draw(0, w - 1);
-        const int shift = win.side == 5, across = w - 2 * shift; /* what the first result of a row is over, and how many there are */
+        /* what the first result of a row is over, and how many there are */
+        const int shift = win.side == 5, across = w - 2 * shift;
         graph(win, 1, h, w, c, m, pad, after[1], true, false);
         hone_compiled *g = twin_compile(text);
         hone_value *x = input(1, GIVEN, h, w);
@@ -476,7 +531,8 @@ static void special(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(transforms), cmocka_unit_test(convolutions), cmocka_unit_test(phases),
-                                       cmocka_unit_test(lines),      cmocka_unit_test(errs),         cmocka_unit_test(special)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(transforms), cmocka_unit_test(convolutions),
+                                       cmocka_unit_test(phases),     cmocka_unit_test(lines),
+                                       cmocka_unit_test(errs),       cmocka_unit_test(special)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Wisdom: what is printed is read back; what is damaged, foreign or does not fit is not used; and whatever fits, however odd, gives the definition's answers. */
+   Wisdom: what is printed is read back; what is damaged, foreign or does not fit is not used; and whatever
+   fits, however odd, gives the definition's answers. */
 #include "twin.h"
 
 #include "device/wisdom.h"
@@ -23,34 +24,42 @@ static hone_wisdom *read_back(const char *text, size_t n, hone_status want) {
     return w;
 }
 
-/* ---- any choice that fits ------------------------------------------------------------------------------------------------------------- */
+/* ---- any choice that fits ------------------------------------------------------------------------------ */
 static const char *const graphs[] = {
     /* constant columns, a bias, a clamp, a residual */
-    "graph g (x: f32[2, 37, 90], r: f32[2, 37, 70]) -> y { w: f32[90, 70] = random(1, -1, 1); c: f32[70] = random(3, -1, 1); h = MatMul(x, "
+    "graph g (x: f32[2, 37, 90], r: f32[2, 37, 70]) -> y { w: f32[90, 70] = random(1, -1, 1); c: f32[70] = "
+    "random(3, -1, 1); h = MatMul(x, "
     "w); i = Add(h, "
     "c); j = Relu(i); y = Add(j, r); }",
     /* nothing is constant, and something odd follows */
     "graph g (x: f32[2, 33, 50], w: f32[2, 50, 45]) -> y { h = MatMul(x, w); y = Tanh(h); }",
     /* K beyond one depth, rows as one piece; and an alpha, so that sums wait */
-    "graph g (a: f32[19, 2500], c: f32[41]) -> y { b: f32[41, 2500] = random(5, -1, 1); y = Gemm(a, b, c) {transB: 1, alpha: 0.5}; }",
+    "graph g (a: f32[19, 2500], c: f32[41]) -> y { b: f32[41, 2500] = random(5, -1, 1); y = Gemm(a, b, c) "
+    "{transB: 1, alpha: 0.5}; }",
     /* three channels: rows are copied; then a window of pieces; then 3x3 that can go by tiles */
-    "graph g (x: f32[1, 3, 17, 19]) -> y { v: f32[16, 3, 3, 3] = random(4, -1, 1); w: f32[24, 16, 5, 5] = random(6, -1, 1); u: f32[20, 24, "
+    "graph g (x: f32[1, 3, 17, 19]) -> y { v: f32[16, 3, 3, 3] = random(4, -1, 1); w: f32[24, 16, 5, 5] = "
+    "random(6, -1, 1); u: f32[20, 24, "
     "3, 3] = "
-    "random(7, -1, 1); s = Conv(x, v) {pads: [1, 1, 1, 1]}; a = Relu(s); b = Conv(a, w) {pads: [2, 2, 2, 2], strides: [2, 1]}; c = "
+    "random(7, -1, 1); s = Conv(x, v) {pads: [1, 1, 1, 1]}; a = Relu(s); b = Conv(a, w) {pads: [2, 2, 2, 2], "
+    "strides: [2, 1]}; c = "
     "Sigmoid(b); d = "
     "Conv(c, u) {pads: [1, 1, 1, 1]}; z = Relu(d); y = Transpose(z) {perm: [0, 2, 3, 1]}; }",
     /* depthwise, channels last and not */
-    "graph g (x: f32[1, 8, 14, 15]) -> y { v: f32[24, 8, 1, 1] = random(4, -1, 1); w: f32[24, 1, 3, 3] = random(6, -1, 1); s = Conv(x, v); "
+    "graph g (x: f32[1, 8, 14, 15]) -> y { v: f32[24, 8, 1, 1] = random(4, -1, 1); w: f32[24, 1, 3, 3] = "
+    "random(6, -1, 1); s = Conv(x, v); "
     "y = Conv(s, w) "
     "{group: 24, pads: [1, 1, 1, 1]}; }",
-    "graph g (x: f32[2, 5, 23, 21]) -> y { w: f32[5, 1, 3, 4] = random(4, -1, 1); y = Conv(x, w) {group: 5, strides: [2, 1], pads: [1, 1, "
+    "graph g (x: f32[2, 5, 23, 21]) -> y { w: f32[5, 1, 3, 4] = random(4, -1, 1); y = Conv(x, w) {group: 5, "
+    "strides: [2, 1], pads: [1, 1, "
     "1, 1]}; }",
     /* bytes */
-    "graph g (x: u8[2, 9, 12, 17]) -> y { w: u8[30, 9, 3, 3] = random(1, 0, 255); z: u8[] = {7}; y = ConvInteger(x, w, z) {pads: [1, 1, 1, "
+    "graph g (x: u8[2, 9, 12, 17]) -> y { w: u8[30, 9, 3, 3] = random(1, 0, 255); z: u8[] = {7}; y = "
+    "ConvInteger(x, w, z) {pads: [1, 1, 1, "
     "1]}; }",
     "graph g (x: u8[3, 40, 33], w: i8[3, 33, 50]) -> y { y = MatMulInteger(x, w); }",
     /* attention */
-    "graph g (q: f32[1, 3, 29, 16], k: f32[1, 3, 41, 16], v: f32[1, 3, 41, 24]) -> y { y = Attention(q, k, v); }",
+    "graph g (q: f32[1, 3, 29, 16], k: f32[1, 3, 41, 16], v: f32[1, 3, 41, 24]) -> y { y = Attention(q, k, "
+    "v); }",
 };
 enum { GRAPHS = sizeof graphs / sizeof *graphs, MOST = 4096 };
 
@@ -59,19 +68,22 @@ static void another(const hone_problem *p, int knob, hone_choice *c) { /* number
     odd.knob[knob] = draw(0, 3) ? draw(1, 64) : draw(1, 2600);
     if (hone_choice_fits(p, &odd)) *c = odd;
 }
-/* A choice by lot: of those that the tuner would try, or of all that fit. Each knob in its turn is tried for long, so that few rounds meet all of them. */
+/* A choice by lot: of those that the tuner would try, or of all that fit. Each knob in its turn is tried for
+   long, so that few rounds meet all of them. */
 static hone_choice by_lot(const hone_problem *p) {
     static int turn;
     static hone_choice all[MOST];
     int n = hone_choices(p, 1, all, MOST);
     assert_true(n > 0);
-    hone_choice c = all[draw(0, 3) || n < 2 ? draw(0, n - 1) : draw(0, 1)]; /* the first are tiles, where there are any */
+    /* the first are tiles, where there are any */
+    hone_choice c = all[draw(0, 3) || n < 2 ? draw(0, n - 1) : draw(0, 1)];
     for (int tries = 0; tries < 400 && draw(0, 3); tries++) another(p, draw(0, HONE_CHOICE_KNOBS - 1), &c);
     const int knob = turn++ % HONE_CHOICE_KNOBS;
     for (int tries = 0; tries < 400 && !c.knob[knob]; tries++) another(p, knob, &c);
     return c;
 }
-static int problems_of(const hone_compiled *c, hone_value **in, const hone_wisdom *w, hone_problem *out, int *wise) {
+static int problems_of(const hone_compiled *c, hone_value **in, const hone_wisdom *w, hone_problem *out,
+                       int *wise) {
     hone_exec *e;
     hone_exec_options o = {.threads = 1, .wisdom = w};
     hone_value *made[4] = {0};
@@ -91,7 +103,8 @@ static int problems_of(const hone_compiled *c, hone_value **in, const hone_wisdo
     for (int k = 0; k < 4; k++) hone_value_drop(made[k]);
     return n;
 }
-static void run_with(const hone_compiled *c, hone_value **in, int threads, const hone_wisdom *w, hone_value **out, const char *text) {
+static void run_with(const hone_compiled *c, hone_value **in, int threads, const hone_wisdom *w,
+                     hone_value **out, const char *text) {
     hone_exec *e;
     hone_exec_options o = {.threads = threads, .wisdom = w};
     assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
@@ -146,7 +159,7 @@ static void odd_choices(void **state) {
     assert_true(met[HONE_PROBLEM_PLANE][0] > 0 && met[HONE_PROBLEM_ATTENTION][0] > 0);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 static hone_wisdom *sample(hone_problem *problem, int *n) { /* of real problems, with choices by lot */
     hone_wisdom *w = fresh();
     *n = 0;
@@ -262,7 +275,8 @@ static void damaged(void **state) {
         char *copy = malloc(t.n);
         hone_wisdom *out = NULL;
         memcpy(copy, t.text, t.n);
-        for (int k = draw(1, 3); k > 0; k--) copy[draw(0, (int)t.n - 1)] = draw(0, 2) ? (char)('0' + draw(0, 9)) : (char)draw(0, 255);
+        for (int k = draw(1, 3); k > 0; k--)
+            copy[draw(0, (int)t.n - 1)] = draw(0, 2) ? (char)('0' + draw(0, 9)) : (char)draw(0, 255);
         if (hone_wisdom_read(copy, t.n, &out) == HONE_OK) {
             read++;
             for (int k = 0; k < n; k++) {
@@ -292,11 +306,14 @@ static void wrong_numbers(void **state) {
         for (size_t x = 0; x < sizeof wrong / sizeof *wrong; x++) {
             hone_wisdom *w = fresh();
             for (int q = 0; q < n; q++) {
-                hone_choice bad = {{wrong[x], wrong[(x + 1) % 6], wrong[(x + 2) % 6], wrong[(x + 3) % 6], wrong[(x + 4) % 6], 1}};
-                if (!hone_choice_fits(problem + q, &bad)) assert_int_equal(hone_wisdom_add(w, problem + q, &bad, 1), HONE_OK);
+                hone_choice bad = {{wrong[x], wrong[(x + 1) % 6], wrong[(x + 2) % 6], wrong[(x + 3) % 6],
+                                    wrong[(x + 4) % 6], 1}};
+                if (!hone_choice_fits(problem + q, &bad))
+                    assert_int_equal(hone_wisdom_add(w, problem + q, &bad, 1), HONE_OK);
             }
             run_with(c, in, 1, w, got, graphs[k]);
-            for (int q = 0; q < c->graph->out.n; q++) twin_same_bits(want[q], got[q], "choices that do not fit", graphs[k]);
+            for (int q = 0; q < c->graph->out.n; q++)
+                twin_same_bits(want[q], got[q], "choices that do not fit", graphs[k]);
             hone_wisdom_destroy(w);
         }
         for (int q = 0; q < 2; q++) hone_value_drop(want[q]), hone_value_drop(got[q]);
@@ -305,7 +322,7 @@ static void wrong_numbers(void **state) {
     }
 }
 
-/* ---- files: which one a session follows ------------------------------------------------------------------------------------------------ */
+/* ---- files: which one a session follows ---------------------------------------------------------------- */
 static void files(void **state) {
     (void)state;
     char folder[] = "/tmp/hone-wisdom-XXXXXX", path[128];
@@ -337,7 +354,7 @@ static void files(void **state) {
     assert_int_equal(hone_advice_open(path, &a), HONE_IO); /* but not where it was named */
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    fputs("hone wisdom 1\ncpu Another\n", f);
+    fputs("hone wisdom 2\ncpu Another\n", f);
     fclose(f);
     assert_int_equal(hone_advice_open(path, &a), HONE_OK);
     assert_true(!a.wisdom && strstr(a.why, "another CPU"));
@@ -350,7 +367,7 @@ static void files(void **state) {
     hone_wisdom_destroy(w);
 }
 
-/* ---- the cost model --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the cost model ------------------------------------------------------------------------------------ */
 /* It learns a law that is linear in its features, from noisy times, and orders choices by it. */
 static void learns(void **state) {
     (void)state;
@@ -367,13 +384,15 @@ static void learns(void **state) {
     assert_int_equal(c.n, 400);
     hone_cost_fit(&c);
     for (int k = 0; k < HONE_FEATURES; k++)
-        if (fabs(c.weight[k] / law[k] - 1) > 0.15) fail_msg("weight %d is %g, wanted %g", k, c.weight[k], law[k]);
+        if (fabs(c.weight[k] / law[k] - 1) > 0.15)
+            fail_msg("weight %d is %g, wanted %g", k, c.weight[k], law[k]);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),    cmocka_unit_test(foreign), cmocka_unit_test(no_memory),   cmocka_unit_test(damaged),
-        cmocka_unit_test(wrong_numbers), cmocka_unit_test(files),   cmocka_unit_test(odd_choices), cmocka_unit_test(learns),
+        cmocka_unit_test(round_trip),  cmocka_unit_test(foreign),       cmocka_unit_test(no_memory),
+        cmocka_unit_test(damaged),     cmocka_unit_test(wrong_numbers), cmocka_unit_test(files),
+        cmocka_unit_test(odd_choices), cmocka_unit_test(learns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The zoo: every network has the published number of parameters, builds with fixed and free dims, and, where it is small, runs; the numbers are
-   the same on every machine; a batch norm folded or not, a batch free or fixed, a past kept or not give equal answers; mistakes are told. */
+   The zoo: every network has the published number of parameters, builds with fixed and free dims, and, where
+   it is small, runs; the numbers are the same on every machine; a batch norm folded or not, a batch free or
+   fixed, a past kept or not give equal answers; mistakes are told. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,7 @@ static hone_zoo_size measure(const char *spec) {
     return size;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- running ------------------------------------------------------------------------------------------- */
 enum { MOST = 40 };
 typedef struct {
     hone_model *model;
@@ -42,12 +43,14 @@ typedef struct {
 
 static net open_net(const char *spec) {
     net n = {0};
-    if (hone_model_load(spec, &n.model) || hone_session_create(n.model, NULL, &n.session)) fail_msg("%s: %s", spec, hone_error());
+    if (hone_model_load(spec, &n.model) || hone_session_create(n.model, NULL, &n.session))
+        fail_msg("%s: %s", spec, hone_error());
     n.n_in = hone_model_inputs(n.model), n.n_out = hone_model_outputs(n.model);
     assert_true(n.n_in <= MOST && n.n_out <= MOST);
     return n;
 }
-/* Inputs that depend on their number and place only; free dims are `free_dim`. Whole numbers from 0 to 7, or 1 for masks. */
+/* Inputs that depend on their number and place only; free dims are `free_dim`. Whole numbers from 0 to 7, or
+   1 for masks. */
 static void feed(net *n, int64_t free_dim) {
     for (int k = 0; k < n->n_in; k++) {
         const hone_port *p = hone_model_input(n->model, k);
@@ -58,7 +61,8 @@ static void feed(net *n, int64_t free_dim) {
         for (int64_t j = 0; j < many; j++) {
             uint32_t h = ((uint32_t)j * 2654435761u) ^ ((uint32_t)k * 40503u);
             h = (h ^ h >> 15) * 0x85ebca6bu, h ^= h >> 13;
-            if (p->dtype == HONE_DTYPE_F32) ((float *)hone_value_data(n->in[k]))[j] = (float)(h % 2001) / 1000 - 1;
+            if (p->dtype == HONE_DTYPE_F32)
+                ((float *)hone_value_data(n->in[k]))[j] = (float)(h % 2001) / 1000 - 1;
             else ((int64_t *)hone_value_data(n->in[k]))[j] = strstr(p->name, "mask") ? h % 8 != 0 : h % 2;
         }
     }
@@ -78,12 +82,13 @@ static void assert_near(const hone_value *a, const hone_value *b, double error) 
     if (!d.ok) fail_msg("%s", d.why);
 }
 
-/* ---- sizes --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------------------------------------- */
 static void published_parameters(void **state) {
     for (const hone_zoo_model *m = hone_zoo_models; m->name; m++) {
         hone_zoo_size size = measure(m->name);
         if (m->published && size.parameters != m->published)
-            fail_msg("%s has %lld parameters, published are %lld", m->name, (long long)size.parameters, (long long)m->published);
+            fail_msg("%s has %lld parameters, published are %lld", m->name, (long long)size.parameters,
+                     (long long)m->published);
         assert_true(size.nodes > 5 && size.flops > 1e6);
         assert_true(size.weight_bytes >= size.parameters * 39 / 10); /* folded norms are half as many */
     }
@@ -105,7 +110,7 @@ static void the_list(void **state) {
     hone_text_release(text);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------------------- */
 /* Small enough to run under a sanitizer. */
 static const char *const small[] = {
     "zoo:resnet18?image=32&classes=10",
@@ -186,12 +191,15 @@ static void norms_fold(void **state) {
 static void dynamic_equals_fixed(void **state) {
     static const char *const pairs[][2] = {
         {"zoo:shufflenet_v2?image=32&classes=10&batch=3", "zoo:shufflenet_v2?image=32&classes=10&dynamic=1"},
-        {"zoo:vit_b16?image=32&layers=1&classes=10&batch=3", "zoo:vit_b16?image=32&layers=1&classes=10&dynamic=1"},
+        {"zoo:vit_b16?image=32&layers=1&classes=10&batch=3",
+         "zoo:vit_b16?image=32&layers=1&classes=10&dynamic=1"},
         {"zoo:yolo?image=64&classes=3&batch=3", "zoo:yolo?image=64&classes=3&dynamic=1"},
         {"zoo:distilbert?layers=1&vocab=100&batch=3&seq=3", "zoo:distilbert?layers=1&vocab=100&dynamic=1"},
         {"zoo:bert_base?layers=1&vocab=100&batch=3&seq=3", "zoo:bert_base?layers=1&vocab=100&dynamic=1"},
-        {"zoo:gpt2_cache?layers=1&vocab=100&batch=3&seq=3&past=3", "zoo:gpt2_cache?layers=1&vocab=100&dynamic=1"},
-        {"zoo:bilstm?batch=3&seq=3&dim=8&hidden=16&vocab=50", "zoo:bilstm?dynamic=1&dim=8&hidden=16&vocab=50"},
+        {"zoo:gpt2_cache?layers=1&vocab=100&batch=3&seq=3&past=3",
+         "zoo:gpt2_cache?layers=1&vocab=100&dynamic=1"},
+        {"zoo:bilstm?batch=3&seq=3&dim=8&hidden=16&vocab=50",
+         "zoo:bilstm?dynamic=1&dim=8&hidden=16&vocab=50"},
         {"zoo:llama_cache?batch=3&seq=3&past=3&layers=2&dim=32&heads=4&kv=2&hidden=48&vocab=100",
          "zoo:llama_cache?dynamic=1&layers=2&dim=32&heads=4&kv=2&hidden=48&vocab=100"},
     };
@@ -228,7 +236,8 @@ static void a_past_kept(void **state) {
         run(&last);
         int64_t words = hone_value_elements(last.out[0]);
         for (int64_t k = 0; k < words; k++)
-            assert_true(fabs(hone_value_number(last.out[0], k) - hone_value_number(all.out[0], 4 * words + k)) < 1e-4);
+            assert_true(fabs(hone_value_number(last.out[0], k) -
+                             hone_value_number(all.out[0], 4 * words + k)) < 1e-4);
         close_net(&all), close_net(&front), close_net(&last);
     }
 }
@@ -247,7 +256,7 @@ static void written_and_read_again(void **state) {
     unlink(path);
 }
 
-/* ---- mistakes ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- mistakes ------------------------------------------------------------------------------------------ */
 static void mistakes_are_told(void **state) {
     static const struct {
         const char *spec, *says;
@@ -273,7 +282,8 @@ static void mistakes_are_told(void **state) {
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         hone_model *m = NULL;
-        if (hone_model_load(rows[k].spec, &m) != HONE_BAD_INPUT) fail_msg("%s was loaded, or failed in another way", rows[k].spec);
+        if (hone_model_load(rows[k].spec, &m) != HONE_BAD_INPUT)
+            fail_msg("%s was loaded, or failed in another way", rows[k].spec);
         if (!strstr(hone_error(), rows[k].says)) fail_msg("%s says: %s", rows[k].spec, hone_error());
         assert_null(strchr(hone_error(), '\n'));
     }

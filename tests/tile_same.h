@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tile_same: runs every stage of a bound instance as tile code and compares it with the interpreter, stage by stage. For tests.
+   tile_same: runs every stage of a bound instance as tile code and compares it with the interpreter, stage by
+   stage. For tests.
 
-   Before each stage the tile code's target is a copy of the interpreter's, so that a difference is this stage's own. All but sums must
-   agree bit for bit (NaNs among themselves); sums within a few units of rounding of the sum of the terms' absolute values. */
+   Before each stage the tile code's target is a copy of the interpreter's, so that a difference is this
+   stage's own. All but sums must agree bit for bit (NaNs among themselves); sums within a few units of
+   rounding of the sum of the terms' absolute values. */
 #ifndef HONE_TESTS_TILE_SAME_H
 #define HONE_TESTS_TILE_SAME_H
 #include <math.h>
@@ -26,9 +28,10 @@ static uint64_t same_random(void) {
 }
 
 static bool same_float(hone_dtype t) { return hone_dtypes[t].kind == HONE_KIND_FLOAT; }
-/* Walks all elements of a tensor as its place says; reports the first that differs by more than `slack` times the element of `absolute`. */
-static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t *stride, const char *want, const char *got,
-                        const char *absolute, double slack, char *text, size_t room) {
+/* Walks all elements of a tensor as its place says; reports the first that differs by more than `slack` times
+   the element of `absolute`. */
+static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t *stride, const char *want,
+                        const char *got, const char *absolute, double slack, char *text, size_t room) {
     int64_t x[HONE_MAX_RANK] = {0}, n = 1;
     for (int d = 0; d < t->rank; d++) n *= p[t->dim[d]].i;
     const int bytes = hone_dtypes[t->dtype].bytes;
@@ -38,14 +41,19 @@ static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t
         const char *a = want + at * bytes, *b = got + at * bytes;
         if (memcmp(a, b, (size_t)bytes)) {
             const hone_ctype c = hone_dtypes[t->dtype].ctype;
-            const double u = hone_scalar_f64(c, hone_dtype_load(t->dtype, a)), v = hone_scalar_f64(c, hone_dtype_load(t->dtype, b));
+            const double u = hone_scalar_f64(c, hone_dtype_load(t->dtype, a)),
+                         v = hone_scalar_f64(c, hone_dtype_load(t->dtype, b));
             bool ok = same_float(t->dtype) && isnan(u) && isnan(v);
             if (slack > 0 && !ok) {
-                const double size = absolute ? hone_scalar_f64(c, hone_dtype_load(t->dtype, absolute + at * bytes)) : fabs(u) + 1;
-                ok = fabs(u - v) <= slack * size + 1e-30 || (isinf(size) && (isnan(u) || isinf(u)) && (isnan(v) || isinf(v)));
+                const double size = absolute
+                                        ? hone_scalar_f64(c, hone_dtype_load(t->dtype, absolute + at * bytes))
+                                        : fabs(u) + 1;
+                ok = fabs(u - v) <= slack * size + 1e-30 ||
+                     (isinf(size) && (isnan(u) || isinf(u)) && (isnan(v) || isinf(v)));
             }
             if (!ok) {
-                snprintf(text, room, "'%s' element %lld: interpreter %.17g, tile code %.17g", t->name, (long long)k, u, v);
+                snprintf(text, room, "'%s' element %lld: interpreter %.17g, tile code %.17g", t->name,
+                         (long long)k, u, v);
                 return false;
             }
         }
@@ -76,17 +84,20 @@ static hone_status same_run(const hone_tilecode *code, void *const *base, int64_
         first += m;
     }
     for (int k = 0; k < SAME_GUARD; k++)
-        if ((unsigned char)scratch[hone_tilecode_scratch(code) + (size_t)k] != 0xff) s = hone_fail(HONE_BUG, "wrote behind its scratch");
+        if ((unsigned char)scratch[hone_tilecode_scratch(code) + (size_t)k] != 0xff)
+            s = hone_fail(HONE_BUG, "wrote behind its scratch");
     if (!s && again) s = again;
-    if (!s && memcmp(once, target.at, target.bytes)) s = hone_fail(HONE_BUG, "the result depends on how it is cut into pieces");
+    if (!s && memcmp(once, target.at, target.bytes))
+        s = hone_fail(HONE_BUG, "the result depends on how it is cut into pieces");
     hone_free(scratch), free(before), free(once);
     return s;
 }
 
-/* block: memory of each tensor of the instance. On entry inputs are filled; on success all tensors hold the interpreter's results. Returns
-   NULL, or what was wrong. *used counts stages that ran as tile code, *refused those that asked for the interpreter. */
-static const char *same_instance(const hone_instance *in, const hone_param *param, hone_place *place, const same_block *block, int *used,
-                                 int *refused) {
+/* block: memory of each tensor of the instance. On entry inputs are filled; on success all tensors hold the
+   interpreter's results. Returns NULL, or what was wrong. *used counts stages that ran as tile code, *refused
+   those that asked for the interpreter. */
+static const char *same_instance(const hone_instance *in, const hone_param *param, hone_tensor_view *place,
+                                 const same_block *block, int *used, int *refused) {
     static char text[512];
     const char *wrong = NULL;
     hone_arena *arena = hone_arena_create();
@@ -97,7 +108,8 @@ static const char *same_instance(const hone_instance *in, const hone_param *para
         if (st) {
             code[s] = NULL;
             (*refused)++;
-            if (st != HONE_NOT_SUPPORTED) snprintf(text, sizeof text, "make: %s", hone_fail_text()), wrong = text;
+            if (st != HONE_NOT_SUPPORTED)
+                snprintf(text, sizeof text, "make: %s", hone_fail_text()), wrong = text;
         }
     }
     for (int s = 0, end; s < in->n_stage && !wrong; s = end) {
@@ -139,8 +151,8 @@ static const char *same_instance(const hone_instance *in, const hone_param *para
                 }
         }
         if (all && (want != got)) {
-            snprintf(text, sizeof text, "stage %d ('%s'): interpreter says %d, tile code %d: %s", s, in->tensor[t].name, want, got,
-                     hone_fail_text());
+            snprintf(text, sizeof text, "stage %d ('%s'): interpreter says %d, tile code %d: %s", s,
+                     in->tensor[t].name, want, got, hone_fail_text());
             wrong = text;
         } else if (want) wrong = NULL, end = in->n_stage; /* both refuse: the rest has no inputs */
         for (int k = s; k < end && k < in->n_stage && !wrong && all && !want; k++) {
@@ -152,8 +164,11 @@ static const char *same_instance(const hone_instance *in, const hone_param *para
                                                             : 0x1p-2;
             const double slack = !sums ? 0 : end > s + 1 || in->stage[s].over >= 0 ? 100 * eps : 8 * eps;
             char *mine = copy[q] + SAME_GUARD;
-            if (!same_tensor(w, param, place[q].stride, place[q].at, mine + ((char *)place[q].at - block[q].at),
-                             end == s + 1 && in->stage[k].reduce == HONE_REDUCE_SUM ? absolute + ((char *)place[q].at - block[q].at) : NULL,
+            if (!same_tensor(w, param, place[q].stride, place[q].at,
+                             mine + ((char *)place[q].at - block[q].at),
+                             end == s + 1 && in->stage[k].reduce == HONE_REDUCE_SUM
+                                 ? absolute + ((char *)place[q].at - block[q].at)
+                                 : NULL,
                              slack, text, sizeof text)) {
                 snprintf(text + strlen(text), sizeof text - strlen(text), " (stage %d)", k);
                 wrong = text;

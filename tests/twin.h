@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   twin: a graph written as text, run by the definition and fast, so that the two can be compared: on every CPU level, on one thread and two. For tests. */
+   twin: a graph written as text, run by the definition and fast, so that the two can be compared: on every
+   CPU level, on one thread and two. For tests. */
 #ifndef HONE_TESTS_TWIN_H
 #define HONE_TESTS_TWIN_H
 #include <math.h>
@@ -24,12 +25,16 @@ static int draw(int from, int to) { /* from … to */
 static inline float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
 
 /* What a machine may have; those above this one's are this one's. */
-static const uint32_t twin_levels[] = {
-    0,         HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, ~(uint32_t)(HONE_CPU_AMX | HONE_CPU_I8MM | HONE_CPU_BF16),
-    UINT32_MAX};
+static const uint32_t twin_levels[] = {0,
+                                       HONE_CPU_NEON,
+                                       HONE_CPU_AVX2,
+                                       HONE_CPU_AVX2 | HONE_CPU_AVX512,
+                                       ~(uint32_t)(HONE_CPU_AMX | HONE_CPU_I8MM | HONE_CPU_BF16),
+                                       UINT32_MAX};
 static hone_dtype twin_precision; /* of fast runs; NONE: f32 */
 static int twin_halved;           /* blocks that the last run, of those asked for a tactic, stored as bf16 */
-/* Every level draws the same cases, so that the definition, which is slow, is asked once for all of them: what it said is known by the text and the inputs. */
+/* Every level draws the same cases, so that the definition, which is slow, is asked once for all of them:
+   what it said is known by the text and the inputs. */
 static uint64_t twin_start;
 static hone_vec(struct {
     uint64_t key;
@@ -68,8 +73,9 @@ static inline bool twin_level(size_t k) { /* false: to this machine it is the sa
     draw_state = twin_start;
     return other;
 }
-#define EACH_LEVEL                                                                                                                        \
-    for (size_t level = twin_begin(); level < sizeof twin_levels / sizeof *twin_levels || twin_end(); hone_cpu_mask(UINT32_MAX), level++) \
+#define EACH_LEVEL                                                                                    \
+    for (size_t level = twin_begin(); level < sizeof twin_levels / sizeof *twin_levels || twin_end(); \
+         hone_cpu_mask(UINT32_MAX), level++)                                                          \
         if (twin_level(level))
 /* Only those whose kernel of this kind is another than at the one before: to the others nothing is new. */
 static const void *twin_before;
@@ -82,17 +88,20 @@ static inline bool twin_other(const void *kernel) {
     twin_before = kernel;
     return is;
 }
-#define EACH_LEVEL_OF(kernel)                                                                                                             \
-    for (size_t level = twin_first(); level < sizeof twin_levels / sizeof *twin_levels || twin_end(); hone_cpu_mask(UINT32_MAX), level++) \
+#define EACH_LEVEL_OF(kernel)                                                                         \
+    for (size_t level = twin_first(); level < sizeof twin_levels / sizeof *twin_levels || twin_end(); \
+         hone_cpu_mask(UINT32_MAX), level++)                                                          \
         if (twin_level(level) && twin_other(kernel))
 #define EACH_F32_LEVEL EACH_LEVEL_OF(hone_gemm_f32_best())
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG) || defined(HONE_EMULATED)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG) || \
+    defined(HONE_EMULATED)
 #define SLOW 1 /* the definition is slow, and slower here */
 #else
 #define SLOW 0
 #endif
 
-static inline hone_value *twin_input(const hone_graph *g, int k) { /* random: floats from -2 to 2, any bytes */
+/* random: floats from -2 to 2, any bytes */
+static inline hone_value *twin_input(const hone_graph *g, int k) {
     const hone_var *v = g->var.at + g->in.at[k];
     hone_value *x;
     assert_int_equal(hone_value_tensor(v->dtype, v->dim, v->rank, &x), HONE_OK);
@@ -105,14 +114,17 @@ static inline hone_value *twin_input(const hone_graph *g, int k) { /* random: fl
 static hone_compiled *twin_compile(const char *text) {
     hone_graph *g;
     hone_compiled *c = NULL;
-    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c))
+        fail_msg("%s\nin\n%s", hone_fail_text(), text);
     return c;
 }
-/* How many steps had this tactic (NULL: not asked). Fast, it runs twice: the second run finds what the first one left in memory. */
-static int twin_run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *tactic,
-                    const char *text) {
+/* How many steps had this tactic (NULL: not asked). Fast, it runs twice: the second run finds what the first
+   one left in memory. */
+static int twin_run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out,
+                    const char *tactic, const char *text) {
     hone_exec *e;
-    hone_exec_options o = {.threads = threads, .interpret = interpret, .precision = interpret ? HONE_DTYPE_F32 : twin_precision};
+    hone_exec_options o = {
+        .threads = threads, .interpret = interpret, .precision = interpret ? HONE_DTYPE_F32 : twin_precision};
     int n = 0;
     const bool keep = interpret && twin_start && c->graph->out.n <= 4;
     const uint64_t key = keep ? twin_key(c->graph, in, text) : 0;
@@ -128,12 +140,14 @@ static int twin_run(const hone_compiled *c, hone_value **in, int threads, bool i
         for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, tactic);
     twin_halved = 0;
     for (const hone_plan *p = tactic ? hone_exec_last(e) : NULL; p; p = p->next_cut)
-        for (int k = 0; k < p->n_block; k++) twin_halved += p->block[k].half;
+        for (int k = 0; k < p->n_block; k++) twin_halved += p->block[k].half_stored;
     hone_exec_destroy(e);
     if (keep) {
-        assert_true(hone_vec_grow((void **)&twin_known.at, &twin_known.room, twin_known.n + 1, sizeof *twin_known.at));
+        assert_true(hone_vec_grow((void **)&twin_known.at, &twin_known.room, twin_known.n + 1,
+                                  sizeof *twin_known.at));
         twin_known.at[twin_known.n].key = key, twin_known.at[twin_known.n].n = c->graph->out.n;
-        for (int q = 0; q < c->graph->out.n; q++) twin_known.at[twin_known.n].out[q] = hone_value_hold(out[q]);
+        for (int q = 0; q < c->graph->out.n; q++)
+            twin_known.at[twin_known.n].out[q] = hone_value_hold(out[q]);
         twin_known.n++;
     }
     return n;
@@ -142,15 +156,18 @@ static void twin_same_bits(const hone_value *a, const hone_value *b, const char 
     assert_int_equal(a->rank, b->rank);
     for (int d = 0; d < a->rank; d++) assert_int_equal(a->dim[d], b->dim[d]);
     if (!a->bytes || !memcmp(a->data, b->data, a->bytes)) return;
-    for (int64_t q = 0; q < hone_value_count(a); q++) { /* which NaN it is, the CPU decides by the order of operands */
+    /* which NaN it is, the CPU decides by the order of operands */
+    for (int64_t q = 0; q < hone_value_count(a); q++) {
         const size_t size = hone_dtypes[a->dtype].bytes;
-        if (memcmp((const char *)a->data + q * (int64_t)size, (const char *)b->data + q * (int64_t)size, size) &&
+        if (memcmp((const char *)a->data + q * (int64_t)size, (const char *)b->data + q * (int64_t)size,
+                   size) &&
             !(isnan(hone_value_number(a, q)) && isnan(hone_value_number(b, q))))
             fail_msg("%s give other bits in\n%s", what, text);
     }
 }
 /* NaN where NaN is due; nothing else than the definition's where atol and rtol are 0. */
-static void twin_close(const hone_value *got, const hone_value *want, double atol, double rtol, const char *text) {
+static void twin_close(const hone_value *got, const hone_value *want, double atol, double rtol,
+                       const char *text) {
     assert_int_equal(hone_value_count(got), hone_value_count(want));
     for (int64_t q = 0; q < hone_value_count(want); q++) {
         double x = hone_value_number(got, q), w = hone_value_number(want, q);
@@ -158,9 +175,10 @@ static void twin_close(const hone_value *got, const hone_value *want, double ato
             fail_msg("element %lld: got %g, want %g, in\n%s", (long long)q, x, w, text);
     }
 }
-/* By the definition and fast; cut for one thread, two and many, alike to the bit. How many of the fast steps had the tactic. */
-static inline int twin_check(const char *text, hone_value *(*input)(const hone_graph *, int), double atol, double rtol,
-                             const char *tactic) {
+/* By the definition and fast; cut for one thread, two and many, alike to the bit. How many of the fast steps
+   had the tactic. */
+static inline int twin_check(const char *text, hone_value *(*input)(const hone_graph *, int), double atol,
+                             double rtol, const char *tactic) {
     hone_compiled *c = twin_compile(text);
     const hone_graph *g = c->graph;
     hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0}, *many[4] = {0};
@@ -180,9 +198,11 @@ static inline int twin_check(const char *text, hone_value *(*input)(const hone_g
     twin_halved = halved;
     return met;
 }
-/* What a sum of products can be off by: c roundings of the sum of the magnitudes of its terms, which is what the same graph
-   makes of magnitudes, where functions that make no difference larger (HardSwish: by 1.5) are left out. */
-static const char *const twin_functions[] = {"Sigmoid(", "HardSwish(", "HardSigmoid(", "Tanh(", "Relu(", "Clip("};
+/* What a sum of products can be off by: c roundings of the sum of the magnitudes of its terms, which is what
+   the same graph makes of magnitudes, where functions that make no difference larger (HardSwish: by 1.5) are
+   left out. */
+static const char *const twin_functions[] = {"Sigmoid(", "HardSwish(", "HardSigmoid(",
+                                             "Tanh(",    "Relu(",      "Clip("};
 static void twin_magnitudes(hone_value *x) {
     for (int64_t q = 0; x && x->dtype == HONE_DTYPE_F32 && q < hone_value_count(x); q++)
         ((float *)x->data)[q] = fabsf(((float *)x->data)[q]);
@@ -213,18 +233,21 @@ static void twin_terms(const char *text, hone_value *const *in, int n_in, hone_v
     for (int k = 0; k < n_in; k++) hone_value_drop(mine[k]);
     hone_compiled_destroy(c);
 }
-static void twin_within(const hone_value *got, const hone_value *want, const hone_value *terms, double eps, const char *text) {
+static void twin_within(const hone_value *got, const hone_value *want, const hone_value *terms, double eps,
+                        const char *text) {
     assert_int_equal(hone_value_count(got), hone_value_count(want));
     assert_int_equal(hone_value_count(terms), hone_value_count(want));
     for (int64_t q = 0; q < hone_value_count(want); q++) {
-        const double x = hone_value_number(got, q), w = hone_value_number(want, q), t = hone_value_number(terms, q);
+        const double x = hone_value_number(got, q), w = hone_value_number(want, q),
+                     t = hone_value_number(terms, q);
         if (!(fabs(x - w) <= eps * t) && x != w && !(isnan(x) && isnan(w)))
-            fail_msg("element %lld: got %.9g, want %.9g, off by %.3g of a sum of terms of %g, in\n%s", (long long)q, x, w, fabs(x - w) / t,
-                     t, text);
+            fail_msg("element %lld: got %.9g, want %.9g, off by %.3g of a sum of terms of %g, in\n%s",
+                     (long long)q, x, w, fabs(x - w) / t, t, text);
     }
 }
 /* As twin_check, within eps of the terms. */
-static inline int twin_check_terms(const char *text, hone_value *(*input)(const hone_graph *, int), double eps, const char *tactic) {
+static inline int twin_check_terms(const char *text, hone_value *(*input)(const hone_graph *, int),
+                                   double eps, const char *tactic) {
     hone_compiled *c = twin_compile(text);
     const hone_graph *g = c->graph;
     hone_value *in[8] = {0}, *want[4] = {0}, *terms[4] = {0}, *one[4] = {0}, *two[4] = {0}, *many[4] = {0};

@@ -14,7 +14,8 @@ static void save(const char *name, msg m) { /* takes m */
     free(m.at);
 }
 
-/* Two 3x3 convolutions without padding over a picture of any size: nothing below 5x5 fits. Its batch is `batch`, or has no name. */
+/* Two 3x3 convolutions without padding over a picture of any size: nothing below 5x5 fits. Its batch is
+   `batch`, or has no name. */
 static void picture(const char *name, const char *dims) {
     float w[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     msg g = {0};
@@ -58,7 +59,8 @@ static void external(void) {
     save("w.data", data);
 }
 
-/* Names that a terminal would obey: clear the screen, a line of their own, a C1 control, no UTF-8, right to left. */
+/* Names that a terminal would obey: clear the screen, a line of their own, a C1 control, no UTF-8, right to
+   left. */
 #define EVIL                          \
     "a\x1b[2Jb\nfake: fine\r\xc2\x9b" \
     "31m\xff\xe2\x80\xae"

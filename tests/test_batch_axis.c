@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Pictures: windows over several are the steps of one, so many times. Any number of them must come out as each does alone, to the bit, and near the definition. */
+   test_batch_axis: windows over several images are the steps of one, so many times. Any number of them must
+   come out as each does alone, to the bit, and near the definition. */
 #include "twin.h"
 
 static void fill(hone_value *x) {
@@ -18,7 +19,8 @@ static hone_value *several(const hone_graph *g, int k, int64_t n) {
     fill(x);
     return x;
 }
-static hone_value *picture(const hone_value *all, int64_t n, int64_t k) { /* number k of n; what has not that many is the same for each */
+/* number k of n; what has not that many is the same for each */
+static hone_value *picture(const hone_value *all, int64_t n, int64_t k) {
     hone_value *x;
     int64_t dim[HONE_MAX_RANK];
     memcpy(dim, all->dim, sizeof *dim * (size_t)all->rank);
@@ -42,7 +44,8 @@ static void check(const char *text, int roundings) {
         if (q == 1) twin_run(c, in, 1, true, want, NULL, text), twin_terms(text, in, g->in.n, terms);
         for (int k = 0; k < g->out.n; k++) {
             twin_same_bits(all[k], cut[k], "one thread and five", text);
-            if (q == 1) twin_within(all[k], want[k], terms[k], roundings * (twin_precision ? 0x1p-9 : 0x1p-24), text);
+            if (q == 1)
+                twin_within(all[k], want[k], terms[k], roundings * (twin_precision ? 0x1p-9 : 0x1p-24), text);
         }
         for (int64_t p = 0; p < n; p++) {
             hone_value *one[4] = {0}, *made[4] = {0};
@@ -52,37 +55,46 @@ static void check(const char *text, int roundings) {
                 const size_t bytes = made[k]->bytes;
                 assert_int_equal(all[k]->bytes, bytes * (size_t)n);
                 if (memcmp((const char *)all[k]->data + (size_t)p * bytes, made[k]->data, bytes))
-                    fail_msg("picture %lld of %lld is another than alone, in\n%s", (long long)p, (long long)n, text);
+                    fail_msg("picture %lld of %lld is another than alone, in\n%s", (long long)p, (long long)n,
+                             text);
                 hone_value_drop(made[k]);
             }
             for (int k = 0; k < g->in.n; k++) hone_value_drop(one[k]);
         }
         for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
         for (int k = 0; k < g->out.n; k++)
-            hone_value_drop(all[k]), hone_value_drop(cut[k]), hone_value_drop(want[k]), hone_value_drop(terms[k]);
+            hone_value_drop(all[k]), hone_value_drop(cut[k]), hone_value_drop(want[k]),
+                hone_value_drop(terms[k]);
     }
     hone_compiled_destroy(c);
 }
 #define X "graph g (x: f32[N, 8, 9, 11]"
-#define W                                                                                                                          \
-    "w1: f32[16, 8, 1, 1] = random(1, -1, 1); w3: f32[16, 16, 3, 3] = random(2, -1, 1); wd: f32[16, 1, 3, 3] = random(3, -1, 1); " \
+#define W                                                                                                   \
+    "w1: f32[16, 8, 1, 1] = random(1, -1, 1); w3: f32[16, 16, 3, 3] = random(2, -1, 1); wd: f32[16, 1, 3, " \
+    "3] = random(3, -1, 1); "                                                                               \
     "b: f32[16] = random(4, -1, 1); p = Conv(x, w1, b); a = Relu(p); "
 static const char *const nets[] = {
-    X ") -> y { " W "q = Conv(a, wd) {pads: [1, 1, 1, 1], group: 16}; r = Clip(q); s = Conv(r, w3) {pads: [1, 1, 1, 1]}; t = Add(s, a); "
+    X ") -> y { " W "q = Conv(a, wd) {pads: [1, 1, 1, 1], group: 16}; r = Clip(q); s = Conv(r, w3) {pads: "
+      "[1, 1, 1, 1]}; t = Add(s, a); "
       "y = Relu(t); }",
     X ") -> y { " W "q = Conv(a, w3) {pads: [1, 0, 2, 1], strides: [2, 2]}; y = HardSwish(q); }",
-    X
-    ", m: f32[N, 16, 1, 1], k: f32[1, 16, 9, 11]) -> y, u { " W /* something for each picture, and the same for all */
-    "q = Conv(a, w3) {pads: [1, 1, 1, 1]}; s = Mul(q, m); y = Add(s, k); v = Conv(y, wd) {pads: [1, 1, 1, 1], group: 16}; u = Add(v, k); }",
-    X ") -> y { " W
-      "q = MaxPool(a) {kernel_shape: [3, 3], strides: [2, 2]}; s = AveragePool(q) {kernel_shape: [2, 2], pads: [0, 0, 1, 1]}; "
+    /* u: something for each picture, and the same for all */
+    X ", m: f32[N, 16, 1, 1], k: f32[1, 16, 9, 11]) -> y, u { " W
+      "q = Conv(a, w3) {pads: [1, 1, 1, 1]}; s = Mul(q, m); y = Add(s, k); v = Conv(y, wd) {pads: [1, 1, 1, "
+      "1], group: 16}; u = Add(v, k); }",
+    X ") -> y { " W "q = MaxPool(a) {kernel_shape: [3, 3], strides: [2, 2]}; s = AveragePool(q) "
+      "{kernel_shape: [2, 2], pads: [0, 0, 1, 1]}; "
       "y = Conv(s, w3) {pads: [1, 1, 1, 1]}; }",
-    X ") -> y { " W "q = Conv(a, w3) {pads: [1, 1, 1, 1]}; c = Concat(a, q) {axis: 1}; w2: f32[4, 32, 3, 3] = random(7, -1, 1); "
+    X ") -> y { " W "q = Conv(a, w3) {pads: [1, 1, 1, 1]}; c = Concat(a, q) {axis: 1}; w2: f32[4, 32, 3, 3] "
+      "= random(7, -1, 1); "
       "y = Conv(c, w2); }",
-    "graph g (x: f32[N, 3, 23, 17]) -> y { w: f32[8, 3, 5, 5] = random(1, -1, 1); q = Conv(x, w) {strides: [2, 2], pads: [2, 2, 2, 2]}; "
+    "graph g (x: f32[N, 3, 23, 17]) -> y { w: f32[8, 3, 5, 5] = random(1, -1, 1); q = Conv(x, w) {strides: "
+    "[2, 2], pads: [2, 2, 2, 2]}; "
     "y = Sigmoid(q); }",
-    "graph g (x: f32[N, 4, 40]) -> y { w: f32[6, 4, 3] = random(1, -1, 1); q = Conv(x, w) {pads: [1, 1]}; y = Tanh(q); }",
-    "graph g (x: f32[N, 4, 6, 7]) -> y { w: f32[4, 4, 4, 4] = random(1, -1, 1); q = ConvTranspose(x, w) {strides: [2, 2], pads: [1, 1, 1, "
+    "graph g (x: f32[N, 4, 40]) -> y { w: f32[6, 4, 3] = random(1, -1, 1); q = Conv(x, w) {pads: [1, 1]}; y "
+    "= Tanh(q); }",
+    "graph g (x: f32[N, 4, 6, 7]) -> y { w: f32[4, 4, 4, 4] = random(1, -1, 1); q = ConvTranspose(x, w) "
+    "{strides: [2, 2], pads: [1, 1, 1, "
     "1]}; "
     "y = Relu(q); }",
 };
@@ -90,23 +102,28 @@ static void floats(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof nets / sizeof *nets; k++) EACH_LEVEL check(nets[k], 8);
 }
-static void turned(
-    void **state) { /* what follows wants the pictures' number innermost: strides of all else are other ones for each number */
+/* what follows wants the pictures' number innermost: strides of all else are other ones for each number */
+static void turned(void **state) {
     (void)state;
-    const char *text = "graph g (x: f32[6, 8, 9, 11]) -> y { w: f32[16, 8, 3, 3] = random(2, -1, 1); q = Conv(x, w) {pads: [1, 1, 1, 1]}; "
+    const char *text = "graph g (x: f32[6, 8, 9, 11]) -> y { w: f32[16, 8, 3, 3] = random(2, -1, 1); q = "
+                       "Conv(x, w) {pads: [1, 1, 1, 1]}; "
                        "t = Transpose(q) {perm: [1, 2, 3, 0]}; y = Relu(t); }";
     twin_check(text, twin_input, 1e-4, 1e-4, NULL);
+    /* pictures that are joined */
     text =
-        "graph g (x: f32[6, 8, 9, 11], z: f32[2, 16, 9, 11]) -> y { w: f32[16, 8, 3, 3] = random(2, -1, 1); " /* pictures that are joined */
-        "q = Conv(x, w) {pads: [1, 1, 1, 1]}; r = Relu(q); c = Concat(r, z) {axis: 0}; v: f32[3, 16, 3, 3] = random(3, -1, 1); y = Conv(c, "
+        "graph g (x: f32[6, 8, 9, 11], z: f32[2, 16, 9, 11]) -> y { w: f32[16, 8, 3, 3] = random(2, -1, 1); "
+        "q = Conv(x, w) {pads: [1, 1, 1, 1]}; r = Relu(q); c = Concat(r, z) {axis: 0}; v: f32[3, 16, 3, 3] = "
+        "random(3, -1, 1); y = Conv(c, "
         "v); }";
     twin_check(text, twin_input, 1e-4, 1e-4, NULL);
 }
 static void bytes(void **state) {
     (void)state;
-    const char *text = "graph g (x: u8[N, 8, 9, 11]) -> y { w: i8[16, 8, 3, 3] = random(1, -90, 90); d: i8[16, 1, 3, 3] = random(2, -90, "
+    const char *text = "graph g (x: u8[N, 8, 9, 11]) -> y { w: i8[16, 8, 3, 3] = random(1, -90, 90); d: "
+                       "i8[16, 1, 3, 3] = random(2, -90, "
                        "90); s: f32[] = {0.02}; "
-                       "t: f32[] = {0.5}; z: u8[] = {128}; o: i8[] = {0}; p = QLinearConv(x, s, z, w, s, o, t, z) {pads: [1, 1, 1, 1]}; "
+                       "t: f32[] = {0.5}; z: u8[] = {128}; o: i8[] = {0}; p = QLinearConv(x, s, z, w, s, o, "
+                       "t, z) {pads: [1, 1, 1, 1]}; "
                        "y = QLinearConv(p, s, z, d, s, o, t, z) {pads: [1, 1, 1, 1], group: 16}; }";
     EACH_LEVEL check(text, 0);
 }
@@ -117,7 +134,7 @@ static void halves(void **state) {
     twin_precision = HONE_DTYPE_NONE;
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(floats), cmocka_unit_test(turned), cmocka_unit_test(bytes),
-                                       cmocka_unit_test(halves)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(floats), cmocka_unit_test(turned),
+                                       cmocka_unit_test(bytes), cmocka_unit_test(halves)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
