@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bench_bind: what binding a model to shapes costs, a step. Usage: bench_bind MODEL [--vary] [--rounds N] [NAME=2x3x4 …]; free dims are 1 where not given. With
-   --vary they are another number each time, so that nothing bound before can be used again. */
+   bench_bind: what binding a model to shapes costs, a step. Usage: bench_bind MODEL [--vary] [--rounds N]
+   [NAME=2x3x4 …]; free dims are 1 where not given. With --vary they are another number each time, so that
+   nothing bound before can be used again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ int main(int argc, char **argv) {
     hone_graph *g;
     hone_compiled *c;
     if (argc < 2 || hone_library_builtin(&lib) || hone_onnx_load(argv[1], lib, &g) || hone_compile(g, &c)) {
-        fprintf(stderr, "%s\n", argc < 2 ? "usage: bench_bind MODEL [--vary] [--rounds N] [NAME=2x3x4 …]" : hone_error());
+        fprintf(stderr, "%s\n",
+                argc < 2 ? "usage: bench_bind MODEL [--vary] [--rounds N] [NAME=2x3x4 …]" : hone_error());
         return 1;
     }
     g = c->graph;
@@ -47,7 +49,7 @@ int main(int argc, char **argv) {
             for (int d = 0; d < in[k].rank; d++)
                 if (!hone_dim_is_number(g->var.at[g->in.at[k]].dim[d])) in[k].dim[d] = 1 + r;
         uint64_t t = hone_clock_ns();
-        if (hone_bind(c, in, NULL, NULL, (hone_how){.threads = hone_cores()}, &p)) {
+        if (hone_bind(c, in, NULL, NULL, (hone_bind_options){.threads = hone_cores()}, &p)) {
             fprintf(stderr, "%s\n", hone_error());
             return 1;
         }
@@ -55,8 +57,9 @@ int main(int argc, char **argv) {
         hone_plan_destroy(p);
     }
     qsort(ns, (size_t)rounds, sizeof *ns, by_time);
-    printf("%d nodes, %d steps: bind %.1f us (p10 %.1f, p90 %.1f), %.2f us a step\n", g->node.n, steps, (double)ns[rounds / 2] / 1e3,
-           (double)ns[rounds / 10] / 1e3, (double)ns[rounds * 9 / 10] / 1e3, (double)ns[rounds / 2] / 1e3 / (steps ? steps : 1));
+    printf("%d nodes, %d steps: bind %.1f us (p10 %.1f, p90 %.1f), %.2f us a step\n", g->node.n, steps,
+           (double)ns[rounds / 2] / 1e3, (double)ns[rounds / 10] / 1e3, (double)ns[rounds * 9 / 10] / 1e3,
+           (double)ns[rounds / 2] / 1e3 / (steps ? steps : 1));
     hone_compiled_destroy(c);
     free(in);
     free(ns);

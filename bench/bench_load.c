@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bench_load: what it costs until a model is ready, once, in a process of its own (bench/load.py takes turns with ONNX Runtime).
-   Usage: bench_load MODEL THREADS. Prints one JSON line: load_ms (hone_model_load and the session), first_ms (the first run, with planning and
-   the packing of weights), resident memory in KB before the load, after it and at its peak, and what of that is known: the file, weights
+   bench_load: what it costs until a model is ready, once, in a process of its own (bench/load.py takes turns
+   with ONNX Runtime). Usage: bench_load MODEL THREADS. Prints one JSON line: load_ms (hone_model_load and the
+   session), first_ms (the first run, with planning and the packing of weights), resident memory in KB before
+   the load, after it and at its peak, and what of that is known: the file, weights
    packed for the kernels, the arena. Inputs are zeros; free dims are 1. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,12 +50,14 @@ int main(int argc, char **argv) {
     long loaded = status_kb("VmRSS");
 
     int n_in = hone_model_inputs(m);
-    hone_value **in = calloc((size_t)n_in + 1, sizeof *in), **out = calloc((size_t)hone_model_outputs(m) + 1, sizeof *out);
+    hone_value **in = calloc((size_t)n_in + 1, sizeof *in),
+               **out = calloc((size_t)hone_model_outputs(m) + 1, sizeof *out);
     if (!in || !out) return 1;
     for (int k = 0; k < n_in; k++) {
         const hone_port *p = hone_model_input(m, k);
         int64_t dims[16];
-        if (p->kind != HONE_VALUE_TENSOR || p->rank < 0) return fprintf(stderr, "input '%s' is no tensor of known rank\n", p->name), 1;
+        if (p->kind != HONE_VALUE_TENSOR || p->rank < 0)
+            return fprintf(stderr, "input '%s' is no tensor of known rank\n", p->name), 1;
         for (int d = 0; d < p->rank; d++) dims[d] = p->dims[d] < 0 ? 1 : p->dims[d];
         if (hone_tensor_create(p->dtype, dims, p->rank, &in[k])) return stop(p->name);
     }
@@ -63,11 +66,12 @@ int main(int argc, char **argv) {
     double first = now_ms() - begun;
     char *memory = NULL;
     if (hone_session_report(s, "memory", &memory)) return stop("report");
-    printf("{\"load_ms\": %.3f, \"first_ms\": %.3f, \"before_kb\": %ld, \"loaded_kb\": %ld, \"peak_kb\": %ld, \"file_kb\": %lld, "
+    printf("{\"load_ms\": %.3f, \"first_ms\": %.3f, \"before_kb\": %ld, \"loaded_kb\": %ld, \"peak_kb\": "
+           "%ld, \"file_kb\": %lld, "
            "\"packed_kb\": "
            "%lld, \"arena_kb\": %lld}\n",
-           load, first, before, loaded, status_kb("VmHWM"), (long long)file.st_size / 1024, number_of(memory, "packed_bytes") / 1024,
-           number_of(memory, "arena_bytes") / 1024);
+           load, first, before, loaded, status_kb("VmHWM"), (long long)file.st_size / 1024,
+           number_of(memory, "packed_bytes") / 1024, number_of(memory, "arena_bytes") / 1024);
     hone_text_release(memory);
     for (int k = 0; k < n_in; k++) hone_value_free(in[k]);
     for (int k = 0; k < hone_model_outputs(m); k++) hone_value_free(out[k]);

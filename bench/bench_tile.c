@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bench_tile: tile code alone, one thread. The fixed cost of a step, and how near to a copy's bandwidth whole programs come: bytes that
-   must move (each input read once, each output written once) a second, beside memcpy of as much in the same run. The minimum of many runs
+   bench_tile: tile code alone, one thread. The fixed cost of a step, and how near to a copy's bandwidth whole
+   programs come: bytes that must move (each input read once, each output written once) a second, beside
+   memcpy of as much in the same run. The minimum of many runs
    counts. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +17,17 @@ typedef struct {
     hone_dtype dtype[4];
 } program; /* dims: per input, 0 ends */
 static const program programs[] = {
-    {"five ops", "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = max(x[i..] * 2 + 1, x[i..]) * x[i..] - 3\n", {{4 << 20}}, {0}},
-    {"five ops, in cache", "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = max(x[i..] * 2 + 1, x[i..]) * x[i..] - 3\n", {{1 << 16}}, {0}},
+    {"five ops",
+     "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = max(x[i..] * 2 + 1, x[i..]) * x[i..] - 3\n",
+     {{4 << 20}},
+     {0}},
+    {"five ops, in cache",
+     "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = max(x[i..] * 2 + 1, x[i..]) * x[i..] - 3\n",
+     {{1 << 16}},
+     {0}},
     {"five ops, 2 inputs",
-     "op P 1 (x[I..]: f32, z[I..]: f32) -> y[I..]: f32\n  y[i..] = max(x[i..] * 2 + z[i..], x[i..]) * z[i..] - 3\n",
+     "op P 1 (x[I..]: f32, z[I..]: f32) -> y[I..]: f32\n  y[i..] = max(x[i..] * 2 + z[i..], x[i..]) * z[i..] "
+     "- 3\n",
      {{4 << 20}, {4 << 20}},
      {0}},
     {"bias and relu",
@@ -31,18 +39,24 @@ static const program programs[] = {
      {{65536, 64}, {64}},
      {0}},
     {"channel scale",
-     "op P 1 (x[N, C, H]: f32, b[C]: f32, s[C]: f32) -> y[N, C, H]: f32\n  y[n, c, h] = x[n, c, h] * s[c] + b[c]\n",
+     "op P 1 (x[N, C, H]: f32, b[C]: f32, s[C]: f32) -> y[N, C, H]: f32\n  y[n, c, h] = x[n, c, h] * s[c] + "
+     "b[c]\n",
      {{16, 64, 4096}, {64}, {64}},
      {0}},
-    {"gelu", "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = 0.5 * x[i..] * (1 + erf(x[i..] * 0.70710678))\n", {{4 << 20}}, {0}},
+    {"gelu",
+     "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = 0.5 * x[i..] * (1 + erf(x[i..] * 0.70710678))\n",
+     {{4 << 20}},
+     {0}},
     {"silu", "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..] * sigmoid(x[i..])\n", {{4 << 20}}, {0}},
     {"softmax 1000",
-     "op P 1 (x[I, K]: f32) -> y[I, K]: f32\n  m[i] = max(k) x[i, k]\n  e[i, k] = exp(x[i, k] - m[i])\n  s[i] = sum(k) e[i, k]\n  y[i, k] "
+     "op P 1 (x[I, K]: f32) -> y[I, K]: f32\n  m[i] = max(k) x[i, k]\n  e[i, k] = exp(x[i, k] - m[i])\n  "
+     "s[i] = sum(k) e[i, k]\n  y[i, k] "
      "= e[i, k] / s[i]\n",
      {{1024, 1000}},
      {0}},
     {"layer norm 768",
-     "op P 1 (x[I, J]: f32, g[J]: f32, b[J]: f32) -> y[I, J]: f32\n  m[i] = sum(j) x[i, j] / J\n  v[i] = sum(j) sq(x[i, j] - m[i]) / J\n"
+     "op P 1 (x[I, J]: f32, g[J]: f32, b[J]: f32) -> y[I, J]: f32\n  m[i] = sum(j) x[i, j] / J\n  v[i] = "
+     "sum(j) sq(x[i, j] - m[i]) / J\n"
      "  y[i, j] = (x[i, j] - m[i]) * rsqrt(v[i] + 0.00001) * g[j] + b[j]\n",
      {{1024, 768}, {768}, {768}},
      {0}},
@@ -62,11 +76,15 @@ static const program programs[] = {
      {{128, 128}, {128, 128}},
      {0}},
     {"max pool 3x3",
-     "op P 1 (x[C, H, W]: f32) -> y[C, P, Q]: f32\n  P = H / 2\n  Q = W / 2\n  y[c, p, q] = max(a : 3, b : 3) (x[c, 2 * p + a - 1, 2 * q + "
+     "op P 1 (x[C, H, W]: f32) -> y[C, P, Q]: f32\n  P = H / 2\n  Q = W / 2\n  y[c, p, q] = max(a : 3, b : "
+     "3) (x[c, 2 * p + a - 1, 2 * q + "
      "b - 1] else -inf)\n",
      {{64, 112, 112}},
      {0}},
-    {"one element", "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = max(x[i..] * 2 + 1, x[i..]) * x[i..] - 3\n", {{1}}, {0}},
+    {"one element",
+     "op P 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = max(x[i..] * 2 + 1, x[i..]) * x[i..] - 3\n",
+     {{1}},
+     {0}},
     {"one element, sum", "op P 1 (x[I, J]: f32) -> y[I]: f32\n  y[i] = sum(j) x[i, j]\n", {{1, 1}}, {0}},
 };
 
@@ -94,7 +112,8 @@ static double seconds_of_copy(size_t bytes) {
 
 static int bench(const program *p) {
     hone_library *library;
-    if (hone_library_create(&library) || hone_library_add(library, p->name, p->row, strlen(p->row))) return puts(hone_error()), 1;
+    if (hone_library_create(&library) || hone_library_add(library, p->name, p->row, strlen(p->row)))
+        return puts(hone_error()), 1;
     const hone_program *row = hone_library_find(library, "", "P");
     hone_arena *arena = hone_arena_create();
     hone_arg arg[8];
@@ -120,7 +139,7 @@ static int bench(const program *p) {
     if (hone_instance_make(arena, &call, &in)) return puts(hone_error()), 1;
     hone_param *param = HONE_NEW_N(arena, hone_param, in->n_param + 1);
     if (hone_instance_solve(in, &call, param)) return puts(hone_error()), 1;
-    hone_place *place = HONE_NEW_N(arena, hone_place, in->n_tensor + 1);
+    hone_tensor_view *place = HONE_NEW_N(arena, hone_tensor_view, in->n_tensor + 1);
     void *base[32];
     for (int t = 0; t < in->n_tensor; t++) {
         const hone_tensor *x = in->tensor + t;
@@ -143,7 +162,8 @@ static int bench(const program *p) {
         const uint64_t t = clock_ns();
         for (int n = 0; n < times; n++)
             for (int s = 0; s < in->n_stage; s++)
-                if (hone_tilecode_run(code[s], base, 0, hone_tilecode_elements(code[s]), 0, NULL, scratch)) return puts(hone_error()), 1;
+                if (hone_tilecode_run(code[s], base, 0, hone_tilecode_elements(code[s]), 0, NULL, scratch))
+                    return puts(hone_error()), 1;
         const uint64_t d = clock_ns() - t;
         if (d < best) best = d;
     }
@@ -151,7 +171,8 @@ static int bench(const program *p) {
     if (times > 1) printf("%-20s %8.1f ns\n", p->name, s * 1e9 / in->n_stage);
     else {
         const double copy = seconds_of_copy(moved / 2);
-        printf("%-20s %9.4f ms  %6.2f GB/s  %4.0f %% of a copy\n", p->name, s * 1e3, (double)moved / s * 1e-9, 100 * copy / s);
+        printf("%-20s %9.4f ms  %6.2f GB/s  %4.0f %% of a copy\n", p->name, s * 1e3, (double)moved / s * 1e-9,
+               100 * copy / s);
     }
     for (int t = 0; t < in->n_tensor; t++)
         if (in->tensor[t].role != HONE_ROLE_IN) hone_free(base[t]);
