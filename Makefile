@@ -14,9 +14,8 @@ FUZZ_SECONDS ?= 300
 NETS ?= build-artifacts/nets # what scripts/artifacts.py made, if it did
 CLASSIC ?= build-artifacts/classic # what scripts/artifacts_classic.py made, if it did
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS) --test-dir
+CTEST = ctest --output-on-failure --no-tests=error -j $(shell expr $(JOBS) + 1) --test-dir # one more: servers and limits are waited for
 C_FILES = $(shell git ls-files '*.c' '*.h')
-NARROW = $(foreach p,$(shell grep -v '^\#' tests/narrow.txt),$(wildcard $(p))) # of 110 columns: .clang-format knows 140
 
 ifeq ($(shell uname -m),aarch64)
 OTHER = x86_64
@@ -72,21 +71,15 @@ fuzz: setup-fuzz
 	$(call build,build-fuzz,-DCMAKE_C_COMPILER=clang -DHONE_FUZZ=ON -DHONE_TESTS=OFF)
 	@fuzz/run.sh build-fuzz $(FUZZ_SECONDS)
 
-# Files that are kept narrower: tests/narrow.txt.
-NARROW = $(wildcard $(shell grep -v '^\#' tests/narrow.txt))
-NARROW_STYLE = --style="{$$(sed -e '/^\#/d' -e 's/ColumnLimit: .*/ColumnLimit: 110/' -e 's/ReflowComments: .*/ReflowComments: true/' .clang-format | paste -sd,)}"
-
 check-format:
-	@bad=$$(for f in $(filter-out $(NARROW),$(C_FILES)); do clang-format --dry-run --Werror $$f >/dev/null 2>&1 || echo $$f; done; \
-	        for f in $(filter $(NARROW),$(C_FILES)); do clang-format $(NARROW_STYLE) --dry-run --Werror $$f >/dev/null 2>&1 || echo $$f; done); \
+	@bad=$$(for f in $(C_FILES); do clang-format --dry-run --Werror $$f >/dev/null 2>&1 || echo $$f; done); \
 	 [ -z "$$bad" ] || { echo "these need 'make format':" $$bad; exit 1; }
 
 lint:
 	@printf '%s\n' $(filter src/%.c apps/%.c,$(C_FILES)) | xargs -P $(JOBS) -n 1 clang-tidy --quiet -p build-clang
 
 format: setup-all
-	@clang-format -i $(filter-out $(NARROW),$(C_FILES))
-	@clang-format $(NARROW_STYLE) -i $(filter $(NARROW),$(C_FILES))
+	@clang-format -i $(C_FILES)
 
 bench: all
 	@cmake --build build --target bench -j $(JOBS) -- --quiet
