@@ -6,7 +6,7 @@ set -u
 build="cc:gcc c++:g++ /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build"
 pictures="jpeglib.h:libjpeg-dev png.h:libpng-dev webp/decode.h:libwebp-dev tiffio.h:libtiff-dev openjpeg-2.[45]/openjpeg.h:libopenjp2-7-dev"
 server="microhttpd.h:libmicrohttpd-dev jansson.h:libjansson-dev zlib.h:zlib1g-dev nghttp2/nghttp2.h:libnghttp2-dev"
-test="$build /usr/include/cmocka.h:libcmocka-dev"
+test="$build /usr/include/cmocka.h:libcmocka-dev ccache:ccache"
 case $(uname -m) in
 aarch64) cross="x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu /usr/x86_64-linux-gnu/include/stdio.h:libc6-dev-amd64-cross qemu-x86_64:qemu-user" ;;
 *) cross="aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/include/stdio.h:libc6-dev-arm64-cross qemu-aarch64:qemu-user" ;;

@@ -216,6 +216,13 @@ static hone_value *with_odd(hone_value *x) {
     return x;
 }
 static hone_value *whole_odd_input(const hone_graph *g, int k) { return with_odd(whole_input(g, k)); }
+/* Units for bf16 take subnormals for zero, which a sum does not show, and Floor does: -1 or 0. */
+static hone_value *whole_normal_input(const hone_graph *g, int k) {
+    hone_value *x = whole_odd_input(g, k);
+    for (int64_t q = 0; q < hone_value_count(x); q++)
+        if (((float *)x->data)[q] == 1e-40f) ((float *)x->data)[q] = 0;
+    return x;
+}
 static void stored(void **state) {
     (void)state;
     EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < ROUNDS; round++) {
@@ -262,7 +269,7 @@ static void stored(void **state) {
                  "{kernel_shape: [2, 3]}; q = Conv(k, u); }",
                  n, c, h, w, e, c, round, f, e, e, e, e, c, draw(1, 2));
         twin_check(text, whole_input, 1e-5, 1e-5, half->tactic);
-        twin_check(text, whole_odd_input, 1e-5, 1e-5, NULL);
+        twin_check(text, whole_normal_input, 1e-5, 1e-5, NULL);
         snprintf(text,
                  sizeof text, /* activations, which make other numbers: each is off by 2^-9 of 6 at most */
                  "graph g (x: f32[1, %d, %d, %d]) -> y { ab: i8[%d, %d, 1, 1] = random(%d, -1, 1); cb: "
