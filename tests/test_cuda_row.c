@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    The CUDA device as a whole, without a GPU: emulated_gpu.c stands in the place of the driver and of NVRTC
    and runs the very texts that a GPU would. Graphs that want
-   each tactic, in f16 and bf16, on a GPU with and without wgmma, with many multiprocessors and few, four runs
-   each (the third is recorded as a graph), beside the definition. Each says how many of its steps go to
+   each tactic, in f16 and bf16, on a GPU with and without wgmma, with many multiprocessors and few, two runs
+   each, or four (the third is recorded as a graph), beside the definition. Each says how many of its steps go to
    tensor cores, and fails when others do. Skipped where the system's C compiler makes nothing that can be
    loaded. */
 #include <dlfcn.h>
@@ -194,7 +194,10 @@ static void compare(const row *r, const hone_compiled *c, hone_dtype precision, 
     const hone_exec_options o = {.threads = 1, .precision = precision, .units = units};
     assert_int_equal(hone_exec_create(there, &o, &e), HONE_OK);
     hone_value *out[2] = {0}, *before[2] = {0};
-    for (int k = 0; k < 4; k++) {
+    /* the third run is recorded, the fourth is what was recorded: of some, as what is recorded is not a
+       tactic's matter */
+    const int runs = (r - rows) % 4 == 0 || getenv("HONE_TEST_ALL") ? 4 : 2;
+    for (int k = 0; k < runs; k++) {
         if (hone_exec_run(e, in, out)) fail_msg("%s: %s", r->what, hone_fail_text());
         if (k) twin_same_bits(out[0], before[0], "two runs on the GPU", r->text), hone_value_drop(before[0]);
         before[0] = out[0], out[0] = NULL;
@@ -224,7 +227,7 @@ static void compare(const row *r, const hone_compiled *c, hone_dtype precision, 
     if (error == 0) fail_msg("%s in %s: no rounding at all", r->what, hone_dtype_name(precision));
     hone_value_drop(before[0]);
     hone_exec_destroy(e);
-    if (r == rows || r >= rows + ROWS - 2) replayed(r, there, units, precision, in);
+    if (r == rows || r == rows + ROWS - 1) replayed(r, there, units, precision, in);
     hone_compiled_destroy(there);
     hone_units_free(units);
 }
