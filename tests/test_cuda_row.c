@@ -144,6 +144,31 @@ static const row rows[] = {
      "{kernel_shape: [3, 3], strides: [2, 2]}; "
      "k = Concat(a, f, g2) {axis: 1}; "
      "u: f32[16, 72, 1, 1] = random(6, -0.2, 0.2); y = Conv(k, u); }"},
+    /* a sum that is rounded the other way is a step of a byte off, and so is all that is made of it */
+    {"quantized convolutions are products of floats: a padded one, a residual in bytes, one that floats "
+     "read",
+     3, 2.5e-2, 1e-1,
+     "graph g (x: f32[2, 16, 13, 14]) -> y { s: f32[] = {0.03}; z: u8[] = {120}; t: f32[] = {0.05}; u: u8[] "
+     "= {0}; o: f32[] = {0.06}; oz: i8[] = {3}; e: i8[] = {0}; xq = QuantizeLinear(x, s, z); xd = "
+     "DequantizeLinear(xq, s, z); "
+     "w: i8[32, 16, 3, 3] = random(1, -127, 127); ws: f32[32] = random(2, 0.0005, 0.001); wz: i8[32] = "
+     "random(3, 0, 0); wd = DequantizeLinear(w, ws, wz) {axis: 0}; b: f32[32] = random(4, -0.3, 0.3); "
+     "c = Conv(xd, wd, b) {pads: [1, 1, 1, 1]}; r = Relu(c); q = QuantizeLinear(r, t, u); d = "
+     "DequantizeLinear(q, t, u); "
+     "v: i8[32, 32, 1, 1] = random(5, -127, 127); vs: f32[] = {0.001}; vd = DequantizeLinear(v, vs, e); k = "
+     "Conv(d, vd); kq = QuantizeLinear(k, o, oz); kd = DequantizeLinear(kq, o, oz); h = Add(kd, d); hr = "
+     "Relu(h); hq = QuantizeLinear(hr, t, u); hd = DequantizeLinear(hq, t, u); "
+     "m: i8[24, 16, 3, 3] = random(6, -127, 127); md = DequantizeLinear(m, vs, e); n = Conv(hd, md) {group: "
+     "2, strides: [2, 2]}; nq = QuantizeLinear(n, o, oz); nd = DequantizeLinear(nq, o, oz); a = "
+     "GlobalAveragePool(nd); y = Tanh(a); }"},
+    {"quantized products with a bias and without", 2, 2.5e-2, 1e-1,
+     "graph g (x: f32[37, 96]) -> y { s: f32[] = {0.02}; z: i8[] = {5}; t: f32[] = {0.0125}; e: i8[] = {0}; xq "
+     "= QuantizeLinear(x, s, z); xd = DequantizeLinear(xq, s, z); w: i8[96, 64] = random(1, -127, 127); ws: "
+     "f32[64] = random(2, 0.0005, 0.001); wz: i8[64] = random(3, 0, 0); wd = DequantizeLinear(w, ws, wz) "
+     "{axis: 1}; b: f32[64] = random(4, -0.3, 0.3); c = MatMul(xd, wd); p = Add(c, b); q = "
+     "QuantizeLinear(p, t, z); d = DequantizeLinear(q, t, z); v: i8[64, 72] = random(5, -127, 127); vs: "
+     "f32[] = {0.001}; vd = DequantizeLinear(v, vs, e); k = MatMul(d, vd); kq = QuantizeLinear(k, t, z); y = "
+     "DequantizeLinear(kq, t, z); }"},
     {"a pool whose last windows hang over: what is inside counts, and what pads add", 5, 4e-3, 3e-2,
      "graph g (x: f32[1, 16, 22, 25]) -> y { v: f32[32, 16, 1, 1] = random(4, -1, 1); s = Conv(x, v); b = "
      "AveragePool(s) {kernel_shape: [3, 3], strides: [2, 2], "

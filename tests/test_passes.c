@@ -415,6 +415,29 @@ static const row rows[] = {
      "go: bool[], s: f32[3], w: f32[3], p: f32[3], q: f32[3]) -> go, t, w, q, p { r = Mul(s, w); t = Add(r, "
      "p); }}; }",
      NULL},
+    {"floats: a convolution with a scale a channel and a bias; its attributes stay",
+     {hone_pass_infer, hone_pass_floats},
+     "graph g (x: u8[1, 2, 3, 3]) -> y { s: f32[] = {0.5}; z: u8[] = {3}; w: i8[2, 1, 1, 1] = {4, -5}; ws: "
+     "f32[2] = {0.25, 2}; wz: i8[2] = {0, 1}; t: f32[] = {0.125}; u: i8[] = {-7}; b: i32[2] = {16, 3}; y = "
+     "QLinearConv(x, s, z, w, ws, wz, t, u, b) {group: 2, strides: [2, 2]}; }",
+     "graph g (x: u8[1, 2, 3, 3]) -> y { s: f32[] = {0.5}; z: u8[] = {3}; t: f32[] = {0.125}; u: i8[] = {-7}; "
+     "\"w#0\": f32[2, 1, 1, 1] = {1, -12}; \"b#1\": f32[2] = {2, 3}; \"y#2\" = DequantizeLinear(x, s, z); "
+     "\"y#3\" = Conv(\"y#2\", \"w#0\", \"b#1\") {group: 2, strides: [2, 2]}; y = QuantizeLinear(\"y#3\", t, "
+     "u); }"},
+    {"floats: a product with a bias, scales in a list of one",
+     {hone_pass_infer, hone_pass_floats},
+     "graph g (x: i8[n, 2]) -> y { s: f32[] = {0.5}; z: i8[] = {3}; w: u8[2, 3] = {4, 5, 6, 7, 8, 9}; ws: "
+     "f32[3] = {0.25, 2, 1}; wz: u8[3] = {4, 1, 0}; t: f32[] = {0.125}; u: i8[] = {-7}; c: i32[3] = {16, 3, "
+     "-1}; y = hone.QLinearMatMul(x, s, z, w, ws, wz, t, u, c); }",
+     "graph g (x: i8[n, 2]) -> y { s: f32[] = {0.5}; z: i8[] = {3}; t: f32[] = {0.125}; u: i8[] = {-7}; "
+     "\"w#0\": f32[2, 3] = {0, 8, 6, 0.75, 14, 9}; b: f32[3] = {2, 3, -0.5}; \"y#1\" = "
+     "DequantizeLinear(x, s, z); \"y#2\" = MatMul(\"y#1\", \"w#0\"); \"y#3\" = Add(\"y#2\", b); y = "
+     "QuantizeLinear(\"y#3\", t, u); }"},
+    {"floats: not where weights or scales are computed",
+     {hone_pass_infer, hone_pass_floats},
+     "graph g (x: i8[2, 2], w: i8[2, 2], s: f32[]) -> y, v { z: i8[] = {3}; t: f32[] = {0.125}; k: i8[2, 2] = "
+     "{1, 2, 3, 4}; y = QLinearMatMul(x, t, z, w, t, z, t, z); v = QLinearMatMul(x, s, z, k, t, z, t, z); }",
+     NULL},
     {"abreast: products that only views read, of which one has a bias",
      {hone_pass_infer, hone_pass_abreast},
      "graph g (x: f32[2, 3]) -> y, z { a: f32[3, 2] = {1, 2, 3, 4, 5, 6}; b: f32[3, 4] = {11, 12, 13, 14, "
@@ -455,7 +478,8 @@ static const row rows[] = {
 #include "pattern_rows.inc"
 };
 /* of a device that wishes what no row forbids */
-static const hone_target wishes = {.abreast = (uint64_t)1 << HONE_DTYPE_F32};
+static const hone_target wishes = {.abreast = (uint64_t)1 << HONE_DTYPE_F32,
+                                   .floats = (uint64_t)1 << HONE_DTYPE_F32};
 static char *after_passes(const row *r) {
     hone_graph *g = parse(r->before);
     hone_instances *all = hone_instances_create();

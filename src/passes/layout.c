@@ -71,7 +71,8 @@ static bool keeps_dims(const hone_node *n) {
 }
 /* Does the device of node n want this var with its channels last, where it is an image? */
 static bool wants_last(const hone_passing *p, const hone_node *n, const hone_var *v) {
-    const hone_dtype type = v->dtype == HONE_DTYPE_F32 && p->precision && n->unit ? p->precision : v->dtype;
+    const bool counts = v->dtype == HONE_DTYPE_F32 || v->dtype == HONE_DTYPE_U8 || v->dtype == HONE_DTYPE_I8;
+    const hone_dtype type = counts && p->precision && n->unit ? p->precision : v->dtype;
     return v->tag == HONE_TAG_TENSOR && v->rank >= 3 && v->rank <= 5 &&
            hone_target_wants_last(p->target + n->unit, type);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NODES = 48, MAX_NAMES = 24, MAX_ARGS = 6, MAX_EMITTED = 16, MOST_ELEMENTS = 200000000 };
+enum { MAX_NODES = 48, MAX_NAMES = 24, MAX_ARGS = 9, MAX_EMITTED = 16, MOST_ELEMENTS = 200000000 };
 
 /* ---- patterns ------------------------------------------------------------------------------------------ */
 typedef enum { PAT_OP, PAT_NAME, PAT_CONSTANT, PAT_NUMBER, PAT_EITHER } pat_kind;
@@ -52,6 +52,15 @@ static int name_of(reading *r, const char *text, size_t n) {
     memcpy(r->name[r->n_name], text, n);
     return r->n_name++;
 }
+static const hone_program *row_of(const hone_library *l, const char *op) {
+    /* rows that only passes write; what import leaves as it is */
+    static const char *const domains[] = {"hone", "com.microsoft"};
+    for (size_t k = 0; k < sizeof domains / sizeof *domains; k++) {
+        const size_t n = strlen(domains[k]);
+        if (!strncmp(op, domains[k], n) && op[n] == '.') return hone_library_find(l, domains[k], op + n + 1);
+    }
+    return hone_library_find(l, "", op);
+}
 static pat *read_pattern(reading *r);
 static void read_args(reading *r, pat *p, char between, char end) {
     do {
@@ -79,7 +88,7 @@ static pat *read_pattern(reading *r) {
     }
     bool constant = take(r, '$');
     size_t n = 0;
-    while (isalnum((unsigned char)r->at[n])) n++;
+    while (isalnum((unsigned char)r->at[n]) || (n && r->at[n] == '.')) n++; /* hone.X is a row's name, too */
     const char *word = r->at;
     r->at += n;
     if (!constant && take(r, '=')) { /* a name for what follows */
@@ -95,7 +104,7 @@ static pat *read_pattern(reading *r) {
     memcpy(op, word, n < sizeof op ? n : sizeof op - 1);
     p->kind = PAT_OP, p->op = hone_arena_text(r->arena, "%s", op);
     r->no_memory |= !p->op;
-    if (!p->op || !hone_library_has(r->library, "", op)) r->failed = true;
+    if (!p->op || !row_of(r->library, op)) r->failed = true;
     for (size_t k = 0; k < sizeof any_order / sizeof *any_order; k++)
         p->either_order |= !strcmp(op, any_order[k]);
     read_args(r, p, ',', ')');
@@ -259,6 +268,11 @@ static bool is_closed(hone_matching *m) {
 
 /* ---- what was found ------------------------------------------------------------------------------------ */
 hone_graph *hone_match_graph(hone_matching *m) { return m->graph; }
+const hone_target *hone_match_target(hone_matching *m, hone_dtype *counts_as) {
+    const hone_passing *p = m->pass;
+    *counts_as = p->precision && m->root->unit ? p->precision : HONE_DTYPE_F32;
+    return p->target ? p->target + m->root->unit : NULL;
+}
 hone_node *hone_match_root(hone_matching *m) { return m->root; }
 hone_vid hone_match_var(const hone_matching *m, const char *name) {
     for (int k = 0; k < m->names->n_name; k++)
@@ -275,7 +289,10 @@ hone_node *hone_match_node(const hone_matching *m, const char *name) {
 }
 int hone_match_uses(const hone_matching *m, hone_vid v) { return v < 0 ? 0 : m->uses.at[v]; }
 bool hone_node_is(const hone_node *n, const char *op) {
-    return n && !n->part && !*n->program->domain && !strcmp(n->program->name, op);
+    const char *dot = strrchr(op, '.');
+    const size_t domain = dot ? (size_t)(dot - op) : 0;
+    return n && !n->part && strlen(n->program->domain) == domain && !strncmp(n->program->domain, op, domain) &&
+           !strcmp(n->program->name, dot ? dot + 1 : op);
 }
 uint32_t hone_match_axes(const hone_value *axes, int rank) {
     uint32_t bits = 0;
@@ -340,15 +357,6 @@ static bool infer_emitted(hone_matching *m, const hone_node *n) {
         if (y->dim[d] != out->dim[d] || y->dim[d] == HONE_DIM_UNKNOWN) return false;
     return true;
 }
-static const hone_program *row_of(const hone_library *l, const char *op) {
-    /* rows that only passes write; what import leaves as it is */
-    static const char *const domains[] = {"hone", "com.microsoft"};
-    for (size_t k = 0; k < sizeof domains / sizeof *domains; k++) {
-        const size_t n = strlen(domains[k]);
-        if (!strncmp(op, domains[k], n) && op[n] == '.') return hone_library_find(l, domains[k], op + n + 1);
-    }
-    return hone_library_find(l, "", op);
-}
 hone_vid hone_match_emit(hone_matching *m, const char *op, hone_vid out, const hone_vid *in, int n_in,
                          const hone_attr *attr, int n_attr) {
     const hone_program *p = row_of(m->names->library, op);
@@ -360,6 +368,7 @@ hone_vid hone_match_emit(hone_matching *m, const char *op, hone_vid out, const h
     hone_node *n = out < 0 || !know_vars(m) ? NULL : hone_graph_node(g, p, m->root->name, in, n_in, &out, 1);
     if (!n) return refuse(m, true);
     g->node.n--; /* it goes to `done` where all is well */
+    n->unit = m->root->unit;
     if (!hone_node_attrs(g, n, attr, n_attr)) return refuse(m, true);
     if (!infer_emitted(m, n)) return refuse(m, false);
     m->emitted[m->n_emitted++] = n;

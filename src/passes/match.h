@@ -28,6 +28,8 @@ hone_status hone_match_rules(hone_passing *, const hone_rule *, int n) HONE_CHEC
 /* ---- what was found ------------------------------------------------------------------------------------ */
 hone_graph *hone_match_graph(hone_matching *);
 hone_node *hone_match_root(hone_matching *);
+/* Where the root is placed, and what f32 counts as there; NULL: nowhere yet. */
+const hone_target *hone_match_target(hone_matching *, hone_dtype *counts_as);
 /* -1: the pattern found it without this one */
 hone_vid hone_match_var(const hone_matching *, const char *name);
 /* of a constant; NULL: absent */
@@ -55,7 +57,7 @@ hone_vid hone_match_ints(hone_matching *, const char *name, const int64_t *, int
 /* ---- small things that rules share --------------------------------------------------------------------- */
 /* An axes operand as bits of the dims of x; 0: none, or not a plain list of them. */
 uint32_t hone_match_axes(const hone_value *axes, int rank);
-bool hone_node_is(const hone_node *, const char *op); /* of ai.onnx */
+bool hone_node_is(const hone_node *, const char *op); /* of ai.onnx, or "hone.X" */
 #define HONE_ATTR_I(name_, value)                                                          \
     {                                                                                      \
         .name = (name_), .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]) { (value) } \

@@ -8,8 +8,8 @@ const char *const hone_cuda_contract_names[] = {[HONE_CUDA_BY_WGMMA] = "hone_con
                                                 [HONE_CUDA_BY_MMA] = "hone_contract",
                                                 [HONE_CUDA_BY_ROWS] = "hone_few_rows",
                                                 [HONE_CUDA_BY_COLUMNS] = "hone_few_rows"};
-static const int bytes_of[] = {
-    [HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
+static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4,
+                               [HONE_CUDA_S8] = 1,  [HONE_CUDA_S32] = 4,  [HONE_CUDA_U8] = 1};
 
 static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 static bool aligned(hone_cuda_address at, long long pitch, long long batch, int bytes, int to) {

@@ -6,7 +6,7 @@
 #include "device/cuda/pack.h"
 
 static int bytes_of(hone_cuda_type t) {
-    return t == HONE_CUDA_F32 || t == HONE_CUDA_S32 ? 4 : t == HONE_CUDA_S8 ? 1 : 2;
+    return t == HONE_CUDA_F32 || t == HONE_CUDA_S32 ? 4 : t == HONE_CUDA_S8 || t == HONE_CUDA_U8 ? 1 : 2;
 }
 typedef struct { /* of a block; the names and the sums are first_layer.cu's */
     int threads, pieces, pixels, shared;

@@ -21,7 +21,11 @@ typedef struct { /* what stages of a call are ours: one a stage, NULL: printed *
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 
 hone_cuda_type hone_own_type(hone_dtype t) {
-    return t == HONE_DTYPE_F16 ? HONE_CUDA_F16 : t == HONE_DTYPE_BF16 ? HONE_CUDA_BF16 : HONE_CUDA_F32;
+    return t == HONE_DTYPE_F16    ? HONE_CUDA_F16
+           : t == HONE_DTYPE_BF16 ? HONE_CUDA_BF16
+           : t == HONE_DTYPE_I8   ? HONE_CUDA_S8
+           : t == HONE_DTYPE_U8   ? HONE_CUDA_U8
+                                  : HONE_CUDA_F32;
 }
 
 hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call *c, hone_printed_own *out) {

@@ -118,7 +118,7 @@ hone_status hone_own_columns_match(hone_arena *, const hone_device_call *, int s
 hone_status hone_own_columns_take(hone_arena *, const hone_cuda_facts *, const hone_own_columns *,
                                   const hone_instance *, const hone_ref *, hone_taken *) HONE_CHECKED;
 
-hone_cuda_type hone_own_type(hone_dtype); /* f16, bf16; f32 for others */
+hone_cuda_type hone_own_type(hone_dtype); /* f16, bf16, bytes; f32 for others */
 
 /* ---- pools (own_pool.c) ---- */
 typedef struct hone_own_pool hone_own_pool;

@@ -66,9 +66,25 @@ static void look(ending *e, int32_t x) {
             e->to->held[n->a] = e->p->m.alpha == 1 ? "v" : "(a->alpha * v)";
             return;
         }
-        if (n->type != HONE_F32) break;
         const hone_end_kind kind = hone_match_end(&e->c->sized, &e->p->m, x, &at);
         const char *was = e->to->held[n->a];
+        const hone_dtype stored = in->tensor[n->a].dtype;
+        if (stored == HONE_DTYPE_I8 || stored == HONE_DTYPE_U8) { /* a zero point; a residual as C is stored */
+            const hone_ref r = e->c->ref[n->a];
+            if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] && !was &&
+                hone_base_is_constant(r.base)) {
+                const char *v = (const char *)hone_packs_constant(e->c->packs, r.base) + r.offset + at;
+                e->to->held[n->a] = hone_arena_text(
+                    e->to->arena, "(%d)", stored == HONE_DTYPE_I8 ? *(const int8_t *)v : *(const uint8_t *)v);
+                return;
+            }
+            if (kind != HONE_END_RESIDUAL || stored != in->tensor[e->p->m.c].dtype ||
+                (e->p->residual >= 0 && e->p->residual != n->a))
+                break;
+            e->p->residual = n->a, e->p->residual_at = at, e->to->held[n->a] = "((int)residual)";
+            return;
+        }
+        if (n->type != HONE_F32) break;
         if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] &&
             in->tensor[n->a].dtype == HONE_DTYPE_F32) {
             const hone_ref r = e->c->ref[n->a];
@@ -100,6 +116,7 @@ static void look(ending *e, int32_t x) {
     }
     e->fits = false;
 }
+static bool is_byte(hone_dtype t) { return t == HONE_DTYPE_I8 || t == HONE_DTYPE_U8; }
 static hone_status epilogue_of(hone_arena *arena, const hone_device_call *c, int stage, hone_own_product *p) {
     enum { MOST_TEXT = 3000 };
     p->bias = p->residual = -1, p->epilogue = NULL;
@@ -114,12 +131,15 @@ static hone_status epilogue_of(hone_arena *arena, const hone_device_call *c, int
         hone_printer_open(&printer, &hone_print_target_of(HONE_LANG_CUDA)->words, c->instance, &text)
             ? HONE_OK
             : no_memory();
-    ending e = {c, p, &printer, c->instance->stage[stage].tensor, !z->saturate && !z->reduce && !z->skip};
+    /* what is stored in a byte is clamped to its range there */
+    ending e = {c, p, &printer, c->instance->stage[stage].tensor,
+                z->saturate == is_byte(c->instance->tensor[p->m.c].dtype) && !z->reduce && !z->skip};
     if (!s) look(&e, z->value);
     if (!s && e.fits) {
         hone_print_expr(&printer, z->value);
         if (text.failed) s = no_memory();
-        else if (text.n < MOST_TEXT && !printer.f64 && c->instance->x[z->value].type == HONE_F32)
+        else if (text.n < MOST_TEXT && !printer.f64 &&
+                 (c->instance->x[z->value].type == HONE_F32 || z->saturate))
             if (!(p->epilogue = hone_arena_text(arena, "%s", text.text))) s = no_memory();
     }
     if (printer.arena) hone_arena_destroy(printer.arena);
@@ -469,12 +489,14 @@ hone_status hone_own_product_match(hone_arena *arena, const hone_cuda_facts *gpu
     p->ref = p->constant ? ref : -1;
     if (in->tensor[p->m.a].dtype != HONE_DTYPE_F32 ||
         (!p->constant && in->tensor[p->m.b].dtype != HONE_DTYPE_F32) ||
-        in->tensor[p->m.c].dtype != HONE_DTYPE_F32 || !fits(p, gpu))
+        (in->tensor[p->m.c].dtype != HONE_DTYPE_F32 && !is_byte(in->tensor[p->m.c].dtype)) || !fits(p, gpu))
         return HONE_OK;
     HONE_TRY(epilogue_of(arena, c, stage, p));
     if (!p->epilogue) return HONE_OK;
     if (p->first && p->residual >= 0 && !fits(p, NULL)) return HONE_OK;
-    if (p->depthwise && (p->residual >= 0 || strstr(p->epilogue, "a->"))) return HONE_OK;
+    if (p->depthwise &&
+        (p->residual >= 0 || strstr(p->epilogue, "a->") || is_byte(in->tensor[p->m.c].dtype)))
+        return HONE_OK; /* its kernel has one type for x and y */
     const int64_t size[] = {count(&p->m.m), count(&p->m.n), count(&p->m.k), count(&p->m.batch)};
     p->ends = -1;
     if (!p->depthwise && !p->first && (!p->m.window || pointwise(&p->m.w)))

@@ -7,7 +7,14 @@
 #include "kernels/cuda/args.h"
 
 /* F32 as a factor: tf32 */
-typedef enum { HONE_CUDA_F16 = 1, HONE_CUDA_BF16, HONE_CUDA_F32, HONE_CUDA_S8, HONE_CUDA_S32 } hone_cuda_type;
+typedef enum {
+    HONE_CUDA_F16 = 1,
+    HONE_CUDA_BF16,
+    HONE_CUDA_F32,
+    HONE_CUDA_S8,
+    HONE_CUDA_S32,
+    HONE_CUDA_U8 /* as a result */
+} hone_cuda_type;
 typedef enum { /* of rows */
                HONE_CUDA_SOFTMAX = 1,
                HONE_CUDA_LOG_SOFTMAX,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/cuda/rows.h"
 
-static const int bytes_of[] = {
-    [HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
+static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4,
+                               [HONE_CUDA_S8] = 1,  [HONE_CUDA_S32] = 4,  [HONE_CUDA_U8] = 1};
 static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 /* vectors of so many elements are aligned, and rows are whole ones */
 static bool fits(const hone_cuda_rowwise *r, int width) {

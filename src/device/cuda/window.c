@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/cuda/window.h"
 
-static const int bytes_of[] = {
-    [HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
+static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4,
+                               [HONE_CUDA_S8] = 1,  [HONE_CUDA_S32] = 4,  [HONE_CUDA_U8] = 1};
 static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 /* Registers that hold a thread's pixels; too many are spilled. */
 static int pixels_kept(const hone_cuda_windowed *v, const hone_cuda_window_way *w) {

@@ -10,6 +10,7 @@
 #define F32_TYPE 3
 #define S8_TYPE 4
 #define S32_TYPE 5
+#define U8_TYPE 6
 
 #if IN_TYPE == F32_TYPE
 enum { IN_BYTES = 4 };
@@ -42,6 +43,9 @@ typedef u16 out_store;
 #elif OUT_TYPE == S8_TYPE
 typedef i8 out_store;
 #define OUT_F32(v) ((float)(v))
+#elif OUT_TYPE == U8_TYPE
+typedef unsigned char out_store;
+#define OUT_F32(v) ((float)(v))
 #elif OUT_TYPE == S32_TYPE
 typedef int out_store;
 #define OUT_F32(v) ((float)(v))
@@ -59,6 +63,9 @@ DEVICE out_store narrow(float v) {
 #elif OUT_TYPE == S8_TYPE
     v = v > 127.0f ? 127.0f : v;
     return (i8)rintf(v < -128.0f ? -128.0f : v);
+#elif OUT_TYPE == U8_TYPE
+    v = v > 255.0f ? 255.0f : v;
+    return (unsigned char)rintf(v < 0.0f ? 0.0f : v);
 #else
     return (out_store)v;
 #endif
