@@ -9,10 +9,11 @@
                 of y is a weighted sum of rows of x
         lanes   it is an axis itself (row-major): rows of x are blended by the other axes, and the row that
                 gives is picked from
-   Of integers of 8 or 16 bits (x less its zero point above, and a second stage  round(y * (xs / ys)) + yz
-   that saturates) x is read and y written as such: floats are one
+   Of integers of 8 or 16 bits (x as it is, or less its zero point above, and a second stage  round(y)  or
+   round(y * (xs / ys)) + yz  that saturates) x is read and y written as such: floats are one
    line in scratch, which is first blended, then, channels last, spread: pixels of it are blended along the
-   line. What is outside, or depends on data, runs as tile code. */
+   line. Where the program sums plain integers in f64, f32 is enough for all but how a half is rounded that
+   no float holds. What is outside, or depends on data, runs as tile code. */
 #include <string.h>
 
 #include "base/thread.h"
@@ -61,7 +62,7 @@ typedef struct {
     hone_dtype x_type, y_type;
     hone_blend_whole_fn *blend;
     hone_settle_whole_fn *settle;
-    int xs, xz, ys, yz; /* tensors of one number; -1: 0 */
+    int xs, xz, ys, yz; /* tensors of one number; -1: 0, or of scales 1 */
     int64_t run;        /* spread: pixels of a line */
 } resample;
 typedef struct {
@@ -186,6 +187,27 @@ static bool fill(finding *f, axis *a) { /* false: some place is outside, or ther
         }
     return true;
 }
+/* Taps that weigh nothing anywhere, as of an axis that keeps its size: no integer times 0 is anything else. */
+static void drop_nothing(axis *a) {
+    int64_t kept = 0;
+    bool ones = true;
+    for (int64_t t = 0; t < a->taps; t++) {
+        bool weighs = false;
+        for (int64_t p = 0; p < a->positions; p++) weighs |= a->weight[p * a->taps + t] != 0;
+        for (int64_t p = 0; p < a->positions && weighs; p++)
+            a->at[p * a->taps + kept] = a->at[p * a->taps + t],
+                              a->weight[p * a->taps + kept] = a->weight[p * a->taps + t];
+        kept += weighs;
+    }
+    if (kept == a->taps || !kept) return;
+    for (int64_t p = 0; p < a->positions; p++)
+        for (int64_t t = 0; t < kept; t++) {
+            a->at[p * kept + t] = a->at[p * a->taps + t];
+            a->weight[p * kept + t] = a->weight[p * a->taps + t];
+            ones &= a->weight[p * kept + t] == 1;
+        }
+    a->taps = kept, a->weighted &= !(kept == 1 && ones);
+}
 /* Terms that know an index in common are of one axis. What knows none is a factor of all: only 1 is
    expected. */
 static bool sort_axes(finding *f, resample *d) {
@@ -217,6 +239,7 @@ static bool sort_axes(finding *f, resample *d) {
     for (int q = 0; q < d->n_axis;) {
         axis *a = d->axis + q;
         if (!fill(f, a)) return false;
+        if (d->whole) drop_nothing(a);
         int own = 0;
         while (!(a->slots >> own & 1)) own++;
         bool even = a->taps == 1 && !a->weighted && a->slots == 1u << own;
@@ -309,8 +332,9 @@ static hone_status tile_whole(const hone_step *s, void *const *base, int64_t num
     const char *x = (const char *)hone_ref_at(s->ref[d->x], base) + (d->base.c + d->lo) * size;
     const void *list[MAX_TAPS];
     char *y = hone_ref_at(s->ref[d->out], base);
-    const float ratio =
-        (float)number_at(s, base, d->xs, HONE_DTYPE_F32) / (float)number_at(s, base, d->ys, HONE_DTYPE_F32);
+    const float ratio = d->xs < 0 ? 1
+                                  : (float)number_at(s, base, d->xs, HONE_DTYPE_F32) /
+                                        (float)number_at(s, base, d->ys, HONE_DTYPE_F32);
     const hone_settle_row row = {ratio, -(float)number_at(s, base, d->xz, d->x_type) * ratio,
                                  (float)number_at(s, base, d->yz, d->y_type),
                                  (float)hone_dtypes[d->y_type].lowest, (float)hone_dtypes[d->y_type].highest};
@@ -400,18 +424,19 @@ static hone_whole whole_of(hone_dtype t) {
            : t == HONE_DTYPE_U16 ? HONE_WHOLE_u16
                                  : HONE_WHOLE_i16;
 }
-/* f32(x [- zero]), of integers: the load of x. NULL: it is something else. */
+/* f32(x [- zero]) or f64(x), of integers: the load of x. NULL: it is something else. */
 static const hone_x *less_zero(const hone_instance *in, const hone_x *e, resample *d) {
     d->xz = -1;
-    if (e->kind != HONE_X_CAST || e->type != HONE_F32) return NULL;
-    const hone_x *x = in->x + e->a, *whole = x->kind == HONE_X_FN && x->fn == HONE_FN_sub ? in->x + x->a : x;
+    if (e->kind != HONE_X_CAST || (e->type != HONE_F32 && e->type != HONE_F64)) return NULL;
+    const hone_x *x = in->x + e->a, *whole = x;
+    if (x->kind == HONE_X_FN && x->fn == HONE_FN_sub && e->type == HONE_F32) whole = in->x + x->a;
     if (whole->kind != HONE_X_LOAD || !is_whole(d->x_type = in->tensor[whole->a].dtype)) return NULL;
     return whole == x || one_number(in, x->b, d->x_type, &d->xz) ? whole : NULL;
 }
-/* round(what the stage before makes * (xs / ys)) [+ zero], saturated */
+/* round(what the stage before makes), or round(that * (xs / ys)) [+ zero], saturated */
 static bool settles(const hone_instance *in, const hone_stage *z, int32_t of, resample *d) {
     const hone_x *e = in->x + z->value;
-    d->yz = -1, d->y_type = in->tensor[z->tensor].dtype;
+    d->xs = d->ys = d->yz = -1, d->y_type = in->tensor[z->tensor].dtype;
     if (!z->follows || z->reduce || z->how || !z->identity || z->over >= 0 || z->skip || !z->saturate ||
         !is_whole(d->y_type))
         return false;
@@ -419,8 +444,10 @@ static bool settles(const hone_instance *in, const hone_stage *z, int32_t of, re
         if (!one_number(in, e->b, d->y_type, &d->yz)) return false;
         e = in->x + e->a;
     }
-    if (e->kind != HONE_X_FN || e->fn != HONE_FN_round || in->x[e->a].kind != HONE_X_FN ||
-        in->x[e->a].fn != HONE_FN_mul)
+    if (e->kind != HONE_X_FN || e->fn != HONE_FN_round) return false;
+    const hone_x *plain = in->x + e->a;
+    if (plain->kind == HONE_X_LOAD) return plain->a == of && d->xz < 0 && d->yz < 0;
+    if (in->tensor[of].dtype != HONE_DTYPE_F32 || plain->kind != HONE_X_FN || plain->fn != HONE_FN_mul)
         return false;
     const hone_x *sum = in->x + in->x[e->a].a, *over = in->x + in->x[e->a].b;
     return sum->kind == HONE_X_LOAD && sum->a == of && over->kind == HONE_X_FN && over->fn == HONE_FN_div &&
@@ -456,8 +483,10 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
         if (!f.made->identity || f.made->how || f.made->over >= 0) return HONE_OK;
     }
     const hone_x *e = in->x + st->value;
+    const hone_dtype summed = in->tensor[st->tensor].dtype; /* in f64: only integers */
     if (st->how || !st->identity || st->over >= 0 || st->skip ||
-        in->tensor[st->tensor].dtype != HONE_DTYPE_F32 || e->type != HONE_F32 ||
+        !((summed == HONE_DTYPE_F32 && e->type == HONE_F32) ||
+          (summed == HONE_DTYPE_F64 && e->type == HONE_F64)) ||
         (f.made ? e->kind != HONE_X_FN || e->fn != HONE_FN_mul : st->reduce))
         return HONE_OK;
     const hone_x *source = e;
@@ -477,7 +506,7 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     const bool copied = at + 1 < in->n_stage &&
                         (d->whole ? settles(in, st + 1, st->tensor, d) : copies(in, st + 1, st->tensor));
     const hone_stage *z = copied ? st + 1 : st;
-    if (d->whole && !copied) return HONE_OK;
+    if (d->whole ? !copied : summed != HONE_DTYPE_F32) return HONE_OK;
     if (d->whole) source = integers;
     if (!hone_affine_slots(&c->sized, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart ||
         !places(&f, source, d->whole ? d->x_type : HONE_DTYPE_F32, &d->base) ||
