@@ -8,7 +8,9 @@
         rows    the last index of the domain runs along memory in both and is no axis (channels last): a row
                 of y is a weighted sum of rows of x
         lanes   it is an axis itself (row-major): rows of x are blended by the other axes, and the row that
-                gives is picked from
+                gives is picked from. Where x's values lie far apart (tokens seen as a picture) only those are
+                blended
+   Other types than f32 are moved only, where nothing is weighted.
    Of integers of 8 or 16 bits (x as it is, or less its zero point above, and a second stage  round(y)  or
    round(y * (xs / ys)) + yz  that saturates) x is read and y written as such: floats are one
    line in scratch, which is first blended, then, channels last, spread: pixels of it are blended along the
@@ -27,6 +29,7 @@ enum {
     MAX_TERMS = 12,
     MOST_PLACES = 1 << 16,
     MAX_TAPS = 256,
+    FAR = 8,
     LEAST = 1 << 13,
     MOST = 1 << 16 /* values a tile reads */
 };
@@ -53,6 +56,7 @@ typedef struct {
     /* lanes */
     bool lanes;
     int64_t lo, reach, lane_taps;
+    int64_t apart; /* of x's values along the row, where others between them are skipped; else 1 */
     int32_t *lane_at;
     float *lane_weight;       /* NULL: one tap of weight 1, of which */
     int64_t run_from, run_to; /* these follow on in memory */
@@ -252,6 +256,13 @@ static bool sort_axes(finding *f, resample *d) {
     }
     return true;
 }
+static int64_t greatest(int64_t a, int64_t b) { /* common divisor */
+    while (b) {
+        const int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
 /* The axis of index `last`, where it is the one along memory (or, before a row of n, the one of pixels): its
    table tap by tap, from the first place on. */
 static bool find_lanes(finding *f, resample *d, int last, int64_t n) {
@@ -267,14 +278,17 @@ static bool find_lanes(finding *f, resample *d, int last, int64_t n) {
         if (a.at[k] < d->lo) d->lo = a.at[k];
         if (a.at[k] > hi) hi = a.at[k];
     }
-    d->reach = hi - d->lo + n, d->lane_taps = a.taps;
+    int64_t apart = 0;
+    for (int64_t k = 0; k < a.positions * a.taps && n == 1; k++) apart = greatest(apart, a.at[k] - d->lo);
+    d->apart = apart >= FAR ? apart : 1;
+    d->reach = (hi - d->lo) / d->apart + n, d->lane_taps = a.taps;
     if (d->reach > (2 * a.positions * a.taps + 64) * n) return false; /* too little of it is used */
     d->lane_at = HONE_NEW_N(f->m->arena, int32_t, a.positions * a.taps);
     d->lane_weight = HONE_NEW_N(f->m->arena, float, a.positions *a.taps);
     if (!d->lane_at || !d->lane_weight) return false;
     for (int64_t p = 0; p < a.positions; p++)
         for (int64_t t = 0; t < a.taps; t++)
-            d->lane_at[t * a.positions + p] = (int32_t)(a.at[p * a.taps + t] - d->lo),
+            d->lane_at[t * a.positions + p] = (int32_t)((a.at[p * a.taps + t] - d->lo) / d->apart),
                                          d->lane_weight[t * a.positions + p] = a.weight[p * a.taps + t];
     d->axis[own] = d->axis[--d->n_axis], d->taps /= a.taps;
     if (n > 1) return d->spread = true, d->run = a.positions, true;
@@ -324,6 +338,23 @@ static double number_at(const hone_step *s, void *const *base, int tensor, hone_
            : type == HONE_DTYPE_I16 ? *(const int16_t *)at
                                     : (double)*(const float *)at;
 }
+/* As the kernels blend, of values that lie apart. */
+static void blend_apart(const void *const *x, const float *w, int64_t taps, int64_t n, int64_t apart,
+                        hone_dtype type, float *y) {
+    for (int64_t t = 0; t < taps; t++) {
+#define ADD(of) \
+    for (int64_t j = 0; j < n; j++) \
+        y[j] = (t ? y[j] : -0.0f) + w[t] * (float)((const of *)x[t])[j * apart]
+        switch (type) {
+        case HONE_DTYPE_U8: ADD(uint8_t); break;
+        case HONE_DTYPE_I8: ADD(int8_t); break;
+        case HONE_DTYPE_U16: ADD(uint16_t); break;
+        case HONE_DTYPE_I16: ADD(int16_t); break;
+        default: ADD(float);
+        }
+#undef ADD
+    }
+}
 /* Of integers. */
 static hone_status tile_whole(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const resample *d = s->data;
@@ -358,7 +389,8 @@ static hone_status tile_whole(const hone_step *s, void *const *base, int64_t num
                                     weight[t * many + k] = weight[k] * a->weight[position[q] * a->taps + t];
             many *= a->taps;
         }
-        d->blend(list, weight, many, d->lanes || d->spread ? d->reach : n, line);
+        if (d->apart > 1) blend_apart(list, weight, many, d->reach, d->apart, d->x_type, line);
+        else d->blend(list, weight, many, d->lanes || d->spread ? d->reach : n, line);
         if (d->spread) d->kernel->spread(line, d->lane_at, d->lane_weight, d->lane_taps, d->run, d->n, made);
         else if (d->lanes) pick(d, line, made);
         d->settle(&row, made, n, y + out * out_size);
@@ -383,14 +415,57 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         }
         const int64_t many = list_rows(d, x + at + d->lo, position, list, weight);
         if (!d->lanes) d->kernel->blend(list, weight, many, d->n, y + out);
-        else if (many == 1 && weight[0] == 1) {
+        else if (many == 1 && weight[0] == 1 && d->apart == 1) {
             if (before && list[0] == first) memcpy(y + out, before, sizeof *y * (size_t)d->n);
             else pick(d, list[0], y + out);
             first = list[0], before = y + out;
         } else {
-            d->kernel->blend(list, weight, many, d->reach, scratch);
+            const void *apart[MAX_TAPS];
+            for (int64_t t = 0; t < many && d->apart > 1; t++) apart[t] = list[t];
+            if (d->apart > 1)
+                blend_apart(apart, weight, many, d->reach, d->apart, HONE_DTYPE_F32, scratch);
+            else d->kernel->blend(list, weight, many, d->reach, scratch);
             pick(d, scratch, y + out);
         }
+        for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
+    }
+    return HONE_OK;
+}
+/* Of any type, moved. */
+static hone_status tile_moved(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const resample *d = s->data;
+    const size_t size = hone_dtypes[d->x_type].bytes;
+    const char *x = (const char *)hone_ref_at(s->ref[d->x], base) + (d->base.c + d->lo) * (int64_t)size,
+               *first = NULL;
+    char *y = hone_ref_at(s->ref[d->out], base), *before = NULL;
+    const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
+    int64_t index[HONE_MAX_SLOTS], rest = from;
+    (void)scratch;
+    for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
+    for (int64_t r = from; r < to; r++) {
+        int64_t at = 0, out = 0;
+        for (int k = 0; k < d->n_outer; k++) at += d->base.k[k] * index[k], out += d->out_step[k] * index[k];
+        for (int q = 0; q < d->n_axis; q++) {
+            int64_t position = 0;
+            for (int k = 0; k < d->n_outer; k++) position += d->by[q][k] * index[k];
+            at += d->axis[q].at[position];
+        }
+        const char *row = x + at * (int64_t)size;
+        char *made = y + out * (int64_t)size;
+        if (!d->lanes) memcpy(made, row, (size_t)d->n * size);
+        else if (row == first) memcpy(made, before, (size_t)d->n * size);
+        else
+            switch (size) {
+#define PICK(of)                       \
+    for (int64_t j = 0; j < d->n; j++) \
+    ((of *)(void *)made)[j] = ((const of *)(const void *)row)[d->lane_at[j] * d->apart]
+            case 1: PICK(uint8_t); break;
+            case 2: PICK(uint16_t); break;
+            case 4: PICK(uint32_t); break;
+            default: PICK(uint64_t);
+#undef PICK
+            }
+        first = row, before = made;
         for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
     }
     return HONE_OK;
@@ -410,6 +485,11 @@ static bool copies(const hone_instance *in, const hone_stage *z, int32_t of) {
 }
 static bool is_whole(hone_dtype t) {
     return t == HONE_DTYPE_U8 || t == HONE_DTYPE_I8 || t == HONE_DTYPE_U16 || t == HONE_DTYPE_I16;
+}
+/* Elements that may be moved without a look at them. */
+static bool movable(hone_dtype t) {
+    return is_whole(t) || t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16 || t == HONE_DTYPE_F64 ||
+           t == HONE_DTYPE_I32 || t == HONE_DTYPE_I64 || t == HONE_DTYPE_U32 || t == HONE_DTYPE_U64;
 }
 static bool one_number(const hone_instance *in, int32_t x, hone_dtype dtype, int *tensor) {
     if (in->x[x].kind == HONE_X_CAST) x = in->x[x].a;
@@ -484,8 +564,9 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     }
     const hone_x *e = in->x + st->value;
     const hone_dtype summed = in->tensor[st->tensor].dtype; /* in f64: only integers */
+    const bool moved = !f.made && summed != HONE_DTYPE_F32 && e->kind == HONE_X_LOAD && movable(summed);
     if (st->how || !st->identity || st->over >= 0 || st->skip ||
-        !((summed == HONE_DTYPE_F32 && e->type == HONE_F32) ||
+        !(moved || (summed == HONE_DTYPE_F32 && e->type == HONE_F32) ||
           (summed == HONE_DTYPE_F64 && e->type == HONE_F64)) ||
         (f.made ? e->kind != HONE_X_FN || e->fn != HONE_FN_mul : st->reduce))
         return HONE_OK;
@@ -501,18 +582,21 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     resample *d = HONE_NEW(m->arena, resample);
     f.index = HONE_NEW_N(m->arena, int64_t, in->n_index + 1);
     if (!d || !f.index) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    const hone_x *integers = less_zero(in, source, d);
-    d->whole = integers != NULL;
-    const bool copied = at + 1 < in->n_stage &&
+    const hone_x *integers = moved ? NULL : less_zero(in, source, d);
+    d->whole = integers != NULL, d->apart = 1;
+    if (moved) d->x_type = summed;
+    const bool copied = !moved && at + 1 < in->n_stage &&
                         (d->whole ? settles(in, st + 1, st->tensor, d) : copies(in, st + 1, st->tensor));
     const hone_stage *z = copied ? st + 1 : st;
-    if (d->whole ? !copied : summed != HONE_DTYPE_F32) return HONE_OK;
+    if (d->whole ? !copied : !moved && summed != HONE_DTYPE_F32) return HONE_OK;
     if (d->whole) source = integers;
     if (!hone_affine_slots(&c->sized, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart ||
-        !places(&f, source, d->whole ? d->x_type : HONE_DTYPE_F32, &d->base) ||
+        !places(&f, source, d->whole ? d->x_type : summed, &d->base) ||
         (f.made && !factors(&f, f.made->value, false)) || !f.n_term || !sort_axes(&f, d) ||
         (!d->n_axis && f.slots.n > f.slots.n_domain) || (d->whole && !ones(d)))
         return HONE_OK;
+    for (int q = 0; q < d->n_axis && moved; q++)
+        if (d->axis[q].taps > 1 || d->axis[q].weighted) return HONE_OK;
     int last = f.slots.n_domain - 1;
     while (last > 0 && f.slots.extent[last] == 1) last--;
     const int64_t *stride = c->stride[z->tensor];
@@ -539,7 +623,7 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     const int64_t each = d->spread  ? d->taps * d->reach + d->lane_taps * d->n * d->run
                          : d->lanes ? d->taps * d->reach + d->lane_taps * d->n
                                     : d->taps * d->n;
-    size_t room = d->lanes ? (size_t)d->reach : 0;
+    size_t room = d->lanes && !moved ? (size_t)d->reach : 0;
     uint64_t uses = (uint64_t)1 << d->x | (uint64_t)1 << d->out;
     if (d->whole) {
         const int number[] = {d->xs, d->xz, d->ys, d->yz};
@@ -552,7 +636,7 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     hone_step step = {.tactic = "resample",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
                       .scratch_bytes = sizeof(float) * room,
-                      .tile = d->whole ? tile_whole : tile,
+                      .tile = moved ? tile_moved : d->whole ? tile_whole : tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true, *end = at + 1 + copied;
     return hone_cpu_add(m, (hone_step_template){.step = step, .uses = uses, .buffer = -1});
