@@ -100,8 +100,8 @@ static void integers(void **state) {
         if (all) snprintf(sizes, sizeof sizes, "s: i64[4] = {1, %d, %d, %d}", c, oh, ow);
         else snprintf(sizes, sizeof sizes, "s: i64[2] = {%d, %d}", oh, ow);
         const int much = nearest ? 0 : 1;
-        snprintf(text, sizeof text, "graph g (t: %s[1, %d, %d, %d]) -> y { %s; y = %s; }", type, c, h, w, sizes,
-                 op);
+        snprintf(text, sizeof text, "graph g (t: %s[1, %d, %d, %d]) -> y { %s; y = %s; }", type, c, h, w,
+                 sizes, op);
         if (strcmp(type, "f32")) takes("rows", much);
         snprintf(text, sizeof text,
                  "graph g (x: %s[1, %d, %d]) -> y { %s; r: i64[4] = {1, %d, %d, %d}; u = Transpose(x) {perm: "
@@ -110,11 +110,12 @@ static void integers(void **state) {
         if (strcmp(type, "f32")) takes("values that lie apart", much);
         else if (twin_check(text, twin_input, 1e-4, 1e-4, "resample") != 1) fail_msg("floats:\n%s", text);
         if (strcmp(type, "u8") && strcmp(type, "i8")) type = "u8";
-        snprintf(text, sizeof text,
-                 "graph g (x: %s[1, %d, %d, %d]) -> y { %s; k: f32[] = {1}; z: %s[] = {0}; o: i8[] = {0}; w: "
-                 "i8[%d, 1, 1, 1] = random(1, 1, 1); t = QLinearConv(x, k, z, w, k, o, k, z) {group: %d}; v = "
-                 "%s; y = QLinearConv(v, k, z, w, k, o, k, z) {group: %d}; }",
-                 type, c, h, w, sizes, type, c, c, op, c);
+        snprintf(
+            text, sizeof text,
+            "graph g (x: %s[1, %d, %d, %d]) -> y { %s; k: f32[] = {1}; z: %s[] = {0}; o: i8[] = {0}; w: "
+            "i8[%d, 1, 1, 1] = random(1, 1, 1); t = QLinearConv(x, k, z, w, k, o, k, z) {group: %d}; v = "
+            "%s; y = QLinearConv(v, k, z, w, k, o, k, z) {group: %d}; }",
+            type, c, h, w, sizes, type, c, c, op, c);
         takes("pixels", much);
         type = wide[draw(0, 4)];
         snprintf(text, sizeof text,
@@ -169,8 +170,8 @@ static void kernels(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(modes), cmocka_unit_test(smaller),
-                                       cmocka_unit_test(other_axes), cmocka_unit_test(integers), cmocka_unit_test(left_alone),
-                                       cmocka_unit_test(kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(modes),      cmocka_unit_test(smaller),
+                                       cmocka_unit_test(other_axes), cmocka_unit_test(integers),
+                                       cmocka_unit_test(left_alone), cmocka_unit_test(kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

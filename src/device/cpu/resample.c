@@ -200,7 +200,7 @@ static void drop_nothing(axis *a) {
         for (int64_t p = 0; p < a->positions; p++) weighs |= a->weight[p * a->taps + t] != 0;
         for (int64_t p = 0; p < a->positions && weighs; p++)
             a->at[p * a->taps + kept] = a->at[p * a->taps + t],
-                              a->weight[p * a->taps + kept] = a->weight[p * a->taps + t];
+                                a->weight[p * a->taps + kept] = a->weight[p * a->taps + t];
         kept += weighs;
     }
     if (kept == a->taps || !kept) return;
@@ -343,8 +343,7 @@ static void blend_apart(const void *const *x, const float *w, int64_t taps, int6
                         hone_dtype type, float *y) {
     for (int64_t t = 0; t < taps; t++) {
 #define ADD(of) \
-    for (int64_t j = 0; j < n; j++) \
-        y[j] = (t ? y[j] : -0.0f) + w[t] * (float)((const of *)x[t])[j * apart]
+    for (int64_t j = 0; j < n; j++) y[j] = (t ? y[j] : -0.0f) + w[t] * (float)((const of *)x[t])[j * apart]
         switch (type) {
         case HONE_DTYPE_U8: ADD(uint8_t); break;
         case HONE_DTYPE_I8: ADD(int8_t); break;
@@ -422,8 +421,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         } else {
             const void *apart[MAX_TAPS];
             for (int64_t t = 0; t < many && d->apart > 1; t++) apart[t] = list[t];
-            if (d->apart > 1)
-                blend_apart(apart, weight, many, d->reach, d->apart, HONE_DTYPE_F32, scratch);
+            if (d->apart > 1) blend_apart(apart, weight, many, d->reach, d->apart, HONE_DTYPE_F32, scratch);
             else d->kernel->blend(list, weight, many, d->reach, scratch);
             pick(d, scratch, y + out);
         }
@@ -454,8 +452,7 @@ static hone_status tile_moved(const hone_step *s, void *const *base, int64_t num
         char *made = y + out * (int64_t)size;
         if (!d->lanes) memcpy(made, row, (size_t)d->n * size);
         else if (row == first) memcpy(made, before, (size_t)d->n * size);
-        else
-            switch (size) {
+        else switch (size) {
 #define PICK(of)                       \
     for (int64_t j = 0; j < d->n; j++) \
     ((of *)(void *)made)[j] = ((const of *)(const void *)row)[d->lane_at[j] * d->apart]
@@ -636,7 +633,9 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     hone_step step = {.tactic = "resample",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
                       .scratch_bytes = sizeof(float) * room,
-                      .tile = moved ? tile_moved : d->whole ? tile_whole : tile,
+                      .tile = moved      ? tile_moved
+                              : d->whole ? tile_whole
+                                         : tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true, *end = at + 1 + copied;
     return hone_cpu_add(m, (hone_step_template){.step = step, .uses = uses, .buffer = -1});
