@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Resampling by tables, against the definition: Resize of all modes and places, mirrored Pad, on pictures
    that lie channels last and row-major, odd sizes, one and three axes; every CPU level, any number of
-   threads; integers too, of plain numbers. What depends on data, or lies outside, is left to others. And its kernels alone. */
+   threads; integers too, of plain numbers. What depends on data, or lies outside, is left to others. And its
+   kernels alone. */
 #include "kernels/pool.h"
 
 #include "twin.h"
@@ -82,8 +83,8 @@ static void takes(const char *op, int tolerance) {
     if (twin_check(text, any_integers, tolerance, 0, "resample") != 1)
         fail_msg("not one step resamples by %s in\n%s", op, text);
 }
-/* Plain integers, one rounding: pictures row-major, channels last, and tokens that are seen as a picture, whose
-   values lie far apart; of floats too. */
+/* Plain integers, one rounding: pictures row-major, channels last, and tokens that are seen as a picture,
+   whose values lie far apart; of floats too. */
 static void integers(void **state) {
     (void)state;
     static const char *const types[] = {"u8", "i8", "u16", "i16", "f32"},

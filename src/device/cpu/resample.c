@@ -191,7 +191,8 @@ static bool fill(finding *f, axis *a) { /* false: some place is outside, or ther
         }
     return true;
 }
-/* Taps that weigh nothing anywhere, as of an axis that keeps its size: no integer times 0 is anything else. */
+/* Taps that weigh nothing anywhere, as of an axis that keeps its size: no integer times 0 is anything
+   else. */
 static void drop_nothing(axis *a) {
     int64_t kept = 0;
     bool ones = true;
