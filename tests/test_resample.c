@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Resampling by tables, against the definition: Resize of all modes and places, mirrored Pad, on pictures
    that lie channels last and row-major, odd sizes, one and three axes; every CPU level, any number of
-   threads. What depends on data, or lies outside, is left to others. And its kernels alone. */
+   threads; integers too, of plain numbers. What depends on data, or lies outside, is left to others. And its
+   kernels alone. */
 #include "kernels/pool.h"
 
 #include "twin.h"
@@ -71,6 +72,60 @@ static void other_axes(void **state) {
         check(8, "9, 7", "1, 1", "k: i64[8] = {0, 0, 3, 2, 0, 0, 4, 6}", "Pad(t, k) {mode: \"edge\"}", 0);
     }
 }
+/* any integers, all of their bytes */
+static hone_value *any_integers(const hone_graph *g, int k) {
+    hone_value *x = twin_input(g, k);
+    for (size_t q = 0; q < x->bytes && x->dtype != HONE_DTYPE_F32; q++)
+        ((uint8_t *)x->data)[q] = (uint8_t)draw(0, 255);
+    return x;
+}
+static void takes(const char *op, int tolerance) {
+    if (twin_check(text, any_integers, tolerance, 0, "resample") != 1)
+        fail_msg("not one step resamples by %s in\n%s", op, text);
+}
+/* Plain integers, one rounding: pictures row-major, channels last, and tokens that are seen as a picture,
+   whose values lie far apart; of floats too. */
+static void integers(void **state) {
+    (void)state;
+    static const char *const types[] = {"u8", "i8", "u16", "i16", "f32"},
+                             *const wide[] = {"i32", "i64", "u32", "f64", "f16"},
+                             *const places[] = {"half_pixel", "asymmetric", "align_corners"};
+    EACH_LEVEL for (int round = 0; round < (SLOW ? 6 : 24); round++) {
+        const int c = draw(9, 24), h = draw(3, 7), w = draw(3, 8), oh = draw(3, 8), ow = draw(13, 24);
+        const bool nearest = draw(0, 3) == 0, cubic = draw(0, 1), all = draw(0, 1) && (nearest || !cubic);
+        const char *type = types[draw(0, 4)], *mode = nearest ? "nearest" : cubic ? "cubic" : "linear";
+        char op[256];
+        snprintf(op, sizeof op, "Resize(t, _, _, s) {mode: \"%s\", coordinate_transformation_mode: \"%s\"%s}",
+                 mode, places[draw(0, 2)], all ? "" : ", axes: [2, 3]");
+        char sizes[64];
+        if (all) snprintf(sizes, sizeof sizes, "s: i64[4] = {1, %d, %d, %d}", c, oh, ow);
+        else snprintf(sizes, sizeof sizes, "s: i64[2] = {%d, %d}", oh, ow);
+        const int much = nearest ? 0 : 1;
+        snprintf(text, sizeof text, "graph g (t: %s[1, %d, %d, %d]) -> y { %s; y = %s; }", type, c, h, w,
+                 sizes, op);
+        if (strcmp(type, "f32")) takes("rows", much);
+        snprintf(text, sizeof text,
+                 "graph g (x: %s[1, %d, %d]) -> y { %s; r: i64[4] = {1, %d, %d, %d}; u = Transpose(x) {perm: "
+                 "[0, 2, 1]}; t = Reshape(u, r); y = %s; }",
+                 type, h * w, c, sizes, c, h, w, op);
+        if (strcmp(type, "f32")) takes("values that lie apart", much);
+        else if (twin_check(text, twin_input, 1e-4, 1e-4, "resample") != 1) fail_msg("floats:\n%s", text);
+        if (strcmp(type, "u8") && strcmp(type, "i8")) type = "u8";
+        snprintf(
+            text, sizeof text,
+            "graph g (x: %s[1, %d, %d, %d]) -> y { %s; k: f32[] = {1}; z: %s[] = {0}; o: i8[] = {0}; w: "
+            "i8[%d, 1, 1, 1] = random(1, 1, 1); t = QLinearConv(x, k, z, w, k, o, k, z) {group: %d}; v = "
+            "%s; y = QLinearConv(v, k, z, w, k, o, k, z) {group: %d}; }",
+            type, c, h, w, sizes, type, c, c, op, c);
+        takes("pixels", much);
+        type = wide[draw(0, 4)];
+        snprintf(text, sizeof text,
+                 "graph g (t: %s[1, %d, %d, %d]) -> y { s: i64[2] = {%d, %d}; y = Resize(t, _, _, s) {mode: "
+                 "\"nearest\", axes: [2, 3]}; }",
+                 type, c, h, w, oh, ow);
+        takes("other types", 0);
+    }
+}
 static void left_alone(void **state) { /* weights that are sums of others; what lies outside; other types */
     (void)state;
     assert_int_equal(run(false, 3, "31, 40", "1, 1", "s: i64[2] = {7, 11}",
@@ -116,8 +171,8 @@ static void kernels(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(modes), cmocka_unit_test(smaller),
-                                       cmocka_unit_test(other_axes), cmocka_unit_test(left_alone),
-                                       cmocka_unit_test(kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(modes),      cmocka_unit_test(smaller),
+                                       cmocka_unit_test(other_axes), cmocka_unit_test(integers),
+                                       cmocka_unit_test(left_alone), cmocka_unit_test(kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,14 @@
         rows    the last index of the domain runs along memory in both and is no axis (channels last): a row
                 of y is a weighted sum of rows of x
         lanes   it is an axis itself (row-major): rows of x are blended by the other axes, and the row that
-                gives is picked from
-   Of integers of 8 or 16 bits (x less its zero point above, and a second stage  round(y * (xs / ys)) + yz
-   that saturates) x is read and y written as such: floats are one
+                gives is picked from. Where x's values lie far apart (tokens seen as a picture) only those are
+                blended
+   Other types than f32 are moved only, where nothing is weighted.
+   Of integers of 8 or 16 bits (x as it is, or less its zero point above, and a second stage  round(y)  or
+   round(y * (xs / ys)) + yz  that saturates) x is read and y written as such: floats are one
    line in scratch, which is first blended, then, channels last, spread: pixels of it are blended along the
-   line. What is outside, or depends on data, runs as tile code. */
+   line. Where the program sums plain integers in f64, f32 is enough for all but how a half is rounded that
+   no float holds. What is outside, or depends on data, runs as tile code. */
 #include <string.h>
 
 #include "base/thread.h"
@@ -26,6 +29,7 @@ enum {
     MAX_TERMS = 12,
     MOST_PLACES = 1 << 16,
     MAX_TAPS = 256,
+    FAR = 8,
     LEAST = 1 << 13,
     MOST = 1 << 16 /* values a tile reads */
 };
@@ -52,6 +56,7 @@ typedef struct {
     /* lanes */
     bool lanes;
     int64_t lo, reach, lane_taps;
+    int64_t apart; /* of x's values along the row, where others between them are skipped; else 1 */
     int32_t *lane_at;
     float *lane_weight;       /* NULL: one tap of weight 1, of which */
     int64_t run_from, run_to; /* these follow on in memory */
@@ -61,7 +66,7 @@ typedef struct {
     hone_dtype x_type, y_type;
     hone_blend_whole_fn *blend;
     hone_settle_whole_fn *settle;
-    int xs, xz, ys, yz; /* tensors of one number; -1: 0 */
+    int xs, xz, ys, yz; /* tensors of one number; -1: 0, or of scales 1 */
     int64_t run;        /* spread: pixels of a line */
 } resample;
 typedef struct {
@@ -186,6 +191,28 @@ static bool fill(finding *f, axis *a) { /* false: some place is outside, or ther
         }
     return true;
 }
+/* Taps that weigh nothing anywhere, as of an axis that keeps its size: no integer times 0 is anything
+   else. */
+static void drop_nothing(axis *a) {
+    int64_t kept = 0;
+    bool ones = true;
+    for (int64_t t = 0; t < a->taps; t++) {
+        bool weighs = false;
+        for (int64_t p = 0; p < a->positions; p++) weighs |= a->weight[p * a->taps + t] != 0;
+        for (int64_t p = 0; p < a->positions && weighs; p++)
+            a->at[p * a->taps + kept] = a->at[p * a->taps + t],
+                                a->weight[p * a->taps + kept] = a->weight[p * a->taps + t];
+        kept += weighs;
+    }
+    if (kept == a->taps || !kept) return;
+    for (int64_t p = 0; p < a->positions; p++)
+        for (int64_t t = 0; t < kept; t++) {
+            a->at[p * kept + t] = a->at[p * a->taps + t];
+            a->weight[p * kept + t] = a->weight[p * a->taps + t];
+            ones &= a->weight[p * kept + t] == 1;
+        }
+    a->taps = kept, a->weighted &= !(kept == 1 && ones);
+}
 /* Terms that know an index in common are of one axis. What knows none is a factor of all: only 1 is
    expected. */
 static bool sort_axes(finding *f, resample *d) {
@@ -217,6 +244,7 @@ static bool sort_axes(finding *f, resample *d) {
     for (int q = 0; q < d->n_axis;) {
         axis *a = d->axis + q;
         if (!fill(f, a)) return false;
+        if (d->whole) drop_nothing(a);
         int own = 0;
         while (!(a->slots >> own & 1)) own++;
         bool even = a->taps == 1 && !a->weighted && a->slots == 1u << own;
@@ -228,6 +256,13 @@ static bool sort_axes(finding *f, resample *d) {
         if (d->taps > MAX_TAPS) return false;
     }
     return true;
+}
+static int64_t greatest(int64_t a, int64_t b) { /* common divisor */
+    while (b) {
+        const int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
 }
 /* The axis of index `last`, where it is the one along memory (or, before a row of n, the one of pixels): its
    table tap by tap, from the first place on. */
@@ -244,14 +279,17 @@ static bool find_lanes(finding *f, resample *d, int last, int64_t n) {
         if (a.at[k] < d->lo) d->lo = a.at[k];
         if (a.at[k] > hi) hi = a.at[k];
     }
-    d->reach = hi - d->lo + n, d->lane_taps = a.taps;
+    int64_t apart = 0;
+    for (int64_t k = 0; k < a.positions * a.taps && n == 1; k++) apart = greatest(apart, a.at[k] - d->lo);
+    d->apart = apart >= FAR ? apart : 1;
+    d->reach = (hi - d->lo) / d->apart + n, d->lane_taps = a.taps;
     if (d->reach > (2 * a.positions * a.taps + 64) * n) return false; /* too little of it is used */
     d->lane_at = HONE_NEW_N(f->m->arena, int32_t, a.positions * a.taps);
     d->lane_weight = HONE_NEW_N(f->m->arena, float, a.positions *a.taps);
     if (!d->lane_at || !d->lane_weight) return false;
     for (int64_t p = 0; p < a.positions; p++)
         for (int64_t t = 0; t < a.taps; t++)
-            d->lane_at[t * a.positions + p] = (int32_t)(a.at[p * a.taps + t] - d->lo),
+            d->lane_at[t * a.positions + p] = (int32_t)((a.at[p * a.taps + t] - d->lo) / d->apart),
                                          d->lane_weight[t * a.positions + p] = a.weight[p * a.taps + t];
     d->axis[own] = d->axis[--d->n_axis], d->taps /= a.taps;
     if (n > 1) return d->spread = true, d->run = a.positions, true;
@@ -301,6 +339,22 @@ static double number_at(const hone_step *s, void *const *base, int tensor, hone_
            : type == HONE_DTYPE_I16 ? *(const int16_t *)at
                                     : (double)*(const float *)at;
 }
+/* As the kernels blend, of values that lie apart. */
+static void blend_apart(const void *const *x, const float *w, int64_t taps, int64_t n, int64_t apart,
+                        hone_dtype type, float *y) {
+    for (int64_t t = 0; t < taps; t++) {
+#define ADD(of) \
+    for (int64_t j = 0; j < n; j++) y[j] = (t ? y[j] : -0.0f) + w[t] * (float)((const of *)x[t])[j * apart]
+        switch (type) {
+        case HONE_DTYPE_U8: ADD(uint8_t); break;
+        case HONE_DTYPE_I8: ADD(int8_t); break;
+        case HONE_DTYPE_U16: ADD(uint16_t); break;
+        case HONE_DTYPE_I16: ADD(int16_t); break;
+        default: ADD(float);
+        }
+#undef ADD
+    }
+}
 /* Of integers. */
 static hone_status tile_whole(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const resample *d = s->data;
@@ -309,8 +363,9 @@ static hone_status tile_whole(const hone_step *s, void *const *base, int64_t num
     const char *x = (const char *)hone_ref_at(s->ref[d->x], base) + (d->base.c + d->lo) * size;
     const void *list[MAX_TAPS];
     char *y = hone_ref_at(s->ref[d->out], base);
-    const float ratio =
-        (float)number_at(s, base, d->xs, HONE_DTYPE_F32) / (float)number_at(s, base, d->ys, HONE_DTYPE_F32);
+    const float ratio = d->xs < 0 ? 1
+                                  : (float)number_at(s, base, d->xs, HONE_DTYPE_F32) /
+                                        (float)number_at(s, base, d->ys, HONE_DTYPE_F32);
     const hone_settle_row row = {ratio, -(float)number_at(s, base, d->xz, d->x_type) * ratio,
                                  (float)number_at(s, base, d->yz, d->y_type),
                                  (float)hone_dtypes[d->y_type].lowest, (float)hone_dtypes[d->y_type].highest};
@@ -334,7 +389,8 @@ static hone_status tile_whole(const hone_step *s, void *const *base, int64_t num
                                     weight[t * many + k] = weight[k] * a->weight[position[q] * a->taps + t];
             many *= a->taps;
         }
-        d->blend(list, weight, many, d->lanes || d->spread ? d->reach : n, line);
+        if (d->apart > 1) blend_apart(list, weight, many, d->reach, d->apart, d->x_type, line);
+        else d->blend(list, weight, many, d->lanes || d->spread ? d->reach : n, line);
         if (d->spread) d->kernel->spread(line, d->lane_at, d->lane_weight, d->lane_taps, d->run, d->n, made);
         else if (d->lanes) pick(d, line, made);
         d->settle(&row, made, n, y + out * out_size);
@@ -359,14 +415,55 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         }
         const int64_t many = list_rows(d, x + at + d->lo, position, list, weight);
         if (!d->lanes) d->kernel->blend(list, weight, many, d->n, y + out);
-        else if (many == 1 && weight[0] == 1) {
+        else if (many == 1 && weight[0] == 1 && d->apart == 1) {
             if (before && list[0] == first) memcpy(y + out, before, sizeof *y * (size_t)d->n);
             else pick(d, list[0], y + out);
             first = list[0], before = y + out;
         } else {
-            d->kernel->blend(list, weight, many, d->reach, scratch);
+            const void *apart[MAX_TAPS];
+            for (int64_t t = 0; t < many && d->apart > 1; t++) apart[t] = list[t];
+            if (d->apart > 1) blend_apart(apart, weight, many, d->reach, d->apart, HONE_DTYPE_F32, scratch);
+            else d->kernel->blend(list, weight, many, d->reach, scratch);
             pick(d, scratch, y + out);
         }
+        for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
+    }
+    return HONE_OK;
+}
+/* Of any type, moved. */
+static hone_status tile_moved(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const resample *d = s->data;
+    const size_t size = hone_dtypes[d->x_type].bytes;
+    const char *x = (const char *)hone_ref_at(s->ref[d->x], base) + (d->base.c + d->lo) * (int64_t)size,
+               *first = NULL;
+    char *y = hone_ref_at(s->ref[d->out], base), *before = NULL;
+    const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
+    int64_t index[HONE_MAX_SLOTS], rest = from;
+    (void)scratch;
+    for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
+    for (int64_t r = from; r < to; r++) {
+        int64_t at = 0, out = 0;
+        for (int k = 0; k < d->n_outer; k++) at += d->base.k[k] * index[k], out += d->out_step[k] * index[k];
+        for (int q = 0; q < d->n_axis; q++) {
+            int64_t position = 0;
+            for (int k = 0; k < d->n_outer; k++) position += d->by[q][k] * index[k];
+            at += d->axis[q].at[position];
+        }
+        const char *row = x + at * (int64_t)size;
+        char *made = y + out * (int64_t)size;
+        if (!d->lanes) memcpy(made, row, (size_t)d->n * size);
+        else if (row == first) memcpy(made, before, (size_t)d->n * size);
+        else switch (size) {
+#define PICK(of)                       \
+    for (int64_t j = 0; j < d->n; j++) \
+    ((of *)(void *)made)[j] = ((const of *)(const void *)row)[d->lane_at[j] * d->apart]
+            case 1: PICK(uint8_t); break;
+            case 2: PICK(uint16_t); break;
+            case 4: PICK(uint32_t); break;
+            default: PICK(uint64_t);
+#undef PICK
+            }
+        first = row, before = made;
         for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
     }
     return HONE_OK;
@@ -387,6 +484,11 @@ static bool copies(const hone_instance *in, const hone_stage *z, int32_t of) {
 static bool is_whole(hone_dtype t) {
     return t == HONE_DTYPE_U8 || t == HONE_DTYPE_I8 || t == HONE_DTYPE_U16 || t == HONE_DTYPE_I16;
 }
+/* Elements that may be moved without a look at them. */
+static bool movable(hone_dtype t) {
+    return is_whole(t) || t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16 || t == HONE_DTYPE_F64 ||
+           t == HONE_DTYPE_I32 || t == HONE_DTYPE_I64 || t == HONE_DTYPE_U32 || t == HONE_DTYPE_U64;
+}
 static bool one_number(const hone_instance *in, int32_t x, hone_dtype dtype, int *tensor) {
     if (in->x[x].kind == HONE_X_CAST) x = in->x[x].a;
     const hone_x *e = in->x + x;
@@ -400,18 +502,19 @@ static hone_whole whole_of(hone_dtype t) {
            : t == HONE_DTYPE_U16 ? HONE_WHOLE_u16
                                  : HONE_WHOLE_i16;
 }
-/* f32(x [- zero]), of integers: the load of x. NULL: it is something else. */
+/* f32(x [- zero]) or f64(x), of integers: the load of x. NULL: it is something else. */
 static const hone_x *less_zero(const hone_instance *in, const hone_x *e, resample *d) {
     d->xz = -1;
-    if (e->kind != HONE_X_CAST || e->type != HONE_F32) return NULL;
-    const hone_x *x = in->x + e->a, *whole = x->kind == HONE_X_FN && x->fn == HONE_FN_sub ? in->x + x->a : x;
+    if (e->kind != HONE_X_CAST || (e->type != HONE_F32 && e->type != HONE_F64)) return NULL;
+    const hone_x *x = in->x + e->a, *whole = x;
+    if (x->kind == HONE_X_FN && x->fn == HONE_FN_sub && e->type == HONE_F32) whole = in->x + x->a;
     if (whole->kind != HONE_X_LOAD || !is_whole(d->x_type = in->tensor[whole->a].dtype)) return NULL;
     return whole == x || one_number(in, x->b, d->x_type, &d->xz) ? whole : NULL;
 }
-/* round(what the stage before makes * (xs / ys)) [+ zero], saturated */
+/* round(what the stage before makes), or round(that * (xs / ys)) [+ zero], saturated */
 static bool settles(const hone_instance *in, const hone_stage *z, int32_t of, resample *d) {
     const hone_x *e = in->x + z->value;
-    d->yz = -1, d->y_type = in->tensor[z->tensor].dtype;
+    d->xs = d->ys = d->yz = -1, d->y_type = in->tensor[z->tensor].dtype;
     if (!z->follows || z->reduce || z->how || !z->identity || z->over >= 0 || z->skip || !z->saturate ||
         !is_whole(d->y_type))
         return false;
@@ -419,8 +522,10 @@ static bool settles(const hone_instance *in, const hone_stage *z, int32_t of, re
         if (!one_number(in, e->b, d->y_type, &d->yz)) return false;
         e = in->x + e->a;
     }
-    if (e->kind != HONE_X_FN || e->fn != HONE_FN_round || in->x[e->a].kind != HONE_X_FN ||
-        in->x[e->a].fn != HONE_FN_mul)
+    if (e->kind != HONE_X_FN || e->fn != HONE_FN_round) return false;
+    const hone_x *plain = in->x + e->a;
+    if (plain->kind == HONE_X_LOAD) return plain->a == of && d->xz < 0 && d->yz < 0;
+    if (in->tensor[of].dtype != HONE_DTYPE_F32 || plain->kind != HONE_X_FN || plain->fn != HONE_FN_mul)
         return false;
     const hone_x *sum = in->x + in->x[e->a].a, *over = in->x + in->x[e->a].b;
     return sum->kind == HONE_X_LOAD && sum->a == of && over->kind == HONE_X_FN && over->fn == HONE_FN_div &&
@@ -456,8 +561,11 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
         if (!f.made->identity || f.made->how || f.made->over >= 0) return HONE_OK;
     }
     const hone_x *e = in->x + st->value;
+    const hone_dtype summed = in->tensor[st->tensor].dtype; /* in f64: only integers */
+    const bool moved = !f.made && summed != HONE_DTYPE_F32 && e->kind == HONE_X_LOAD && movable(summed);
     if (st->how || !st->identity || st->over >= 0 || st->skip ||
-        in->tensor[st->tensor].dtype != HONE_DTYPE_F32 || e->type != HONE_F32 ||
+        !(moved || (summed == HONE_DTYPE_F32 && e->type == HONE_F32) ||
+          (summed == HONE_DTYPE_F64 && e->type == HONE_F64)) ||
         (f.made ? e->kind != HONE_X_FN || e->fn != HONE_FN_mul : st->reduce))
         return HONE_OK;
     const hone_x *source = e;
@@ -472,18 +580,21 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     resample *d = HONE_NEW(m->arena, resample);
     f.index = HONE_NEW_N(m->arena, int64_t, in->n_index + 1);
     if (!d || !f.index) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    const hone_x *integers = less_zero(in, source, d);
-    d->whole = integers != NULL;
-    const bool copied = at + 1 < in->n_stage &&
+    const hone_x *integers = moved ? NULL : less_zero(in, source, d);
+    d->whole = integers != NULL, d->apart = 1;
+    if (moved) d->x_type = summed;
+    const bool copied = !moved && at + 1 < in->n_stage &&
                         (d->whole ? settles(in, st + 1, st->tensor, d) : copies(in, st + 1, st->tensor));
     const hone_stage *z = copied ? st + 1 : st;
-    if (d->whole && !copied) return HONE_OK;
+    if (d->whole ? !copied : !moved && summed != HONE_DTYPE_F32) return HONE_OK;
     if (d->whole) source = integers;
     if (!hone_affine_slots(&c->sized, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart ||
-        !places(&f, source, d->whole ? d->x_type : HONE_DTYPE_F32, &d->base) ||
+        !places(&f, source, d->whole ? d->x_type : summed, &d->base) ||
         (f.made && !factors(&f, f.made->value, false)) || !f.n_term || !sort_axes(&f, d) ||
         (!d->n_axis && f.slots.n > f.slots.n_domain) || (d->whole && !ones(d)))
         return HONE_OK;
+    for (int q = 0; q < d->n_axis && moved; q++)
+        if (d->axis[q].taps > 1 || d->axis[q].weighted) return HONE_OK;
     int last = f.slots.n_domain - 1;
     while (last > 0 && f.slots.extent[last] == 1) last--;
     const int64_t *stride = c->stride[z->tensor];
@@ -510,7 +621,7 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     const int64_t each = d->spread  ? d->taps * d->reach + d->lane_taps * d->n * d->run
                          : d->lanes ? d->taps * d->reach + d->lane_taps * d->n
                                     : d->taps * d->n;
-    size_t room = d->lanes ? (size_t)d->reach : 0;
+    size_t room = d->lanes && !moved ? (size_t)d->reach : 0;
     uint64_t uses = (uint64_t)1 << d->x | (uint64_t)1 << d->out;
     if (d->whole) {
         const int number[] = {d->xs, d->xz, d->ys, d->yz};
@@ -523,7 +634,9 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     hone_step step = {.tactic = "resample",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
                       .scratch_bytes = sizeof(float) * room,
-                      .tile = d->whole ? tile_whole : tile,
+                      .tile = moved      ? tile_moved
+                              : d->whole ? tile_whole
+                                         : tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true, *end = at + 1 + copied;
     return hone_cpu_add(m, (hone_step_template){.step = step, .uses = uses, .buffer = -1});

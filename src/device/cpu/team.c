@@ -187,7 +187,8 @@ static void close_queue(hone_queue *q) {
 static void target(const hone_device *d, int number, hone_target *out) {
     (void)d, (void)number;
     *out = (hone_target){.channels_last = 1ull << HONE_DTYPE_F32 | 1ull << HONE_DTYPE_U8 |
-                                          1ull << HONE_DTYPE_I8 | 1ull << HONE_DTYPE_I32};
+                                          1ull << HONE_DTYPE_I8 | 1ull << HONE_DTYPE_U16 |
+                                          1ull << HONE_DTYPE_I16 | 1ull << HONE_DTYPE_I32};
 }
 const hone_device hone_device_cpu = {.name = "cpu",
                                      .target = target,
