@@ -387,7 +387,7 @@ BEST(hone_gemm_i8)
 const hone_gemm_i8 *hone_gemm_i8_indirect_best(void) {
     const uint32_t have = hone_cpu();
     const hone_gemm_i8 *row = hone_gemm_i8_indirect_list, *best = hone_gemm_i8_best();
-    return row->name && !(row->cpu & ~have) && !best->run_requantize && best->deep == row->deep ? row : NULL;
+    return row->name && !(row->cpu & ~have) && !best->run_requantize ? row : NULL;
 }
 BEST(hone_dwconv_nchw)
 BEST(hone_dwconv_nhwc)
