@@ -30,7 +30,8 @@ typedef struct {
 } finish_case;
 static void run_case(const finish_case *k) {
     const int step = k->n + draw(0, 20), m = k->m, n = k->n;
-    int32_t *sum = malloc(sizeof *sum * (size_t)(m * step)), *take = malloc(sizeof *take * (size_t)n), less[9];
+    int32_t *sum = malloc(sizeof *sum * (size_t)(m * step)), *take = malloc(sizeof *take * (size_t)n),
+            less[9];
     float *scale = malloc(sizeof *scale * (size_t)n), *bias = malloc(sizeof *bias * (size_t)n);
     const void *more[9];
     void *out[9];
@@ -112,8 +113,8 @@ static void kernels(void **state) {
         for (int f = 0; f <= HONE_ACTIVATE_COUNT; f++)
             for (int n = 1; n < 90; n += n < 35 ? 1 : 13)
                 for (int q = 0; q < 12; q++) {
-                    const finish_case k = {row,        (hone_activation)f, draw(1, 9),  n,         q / 3, q % 3,
-                                           draw(0, 2), draw(0, 1),         !draw(0, 3), draw(0, 1)};
+                    const finish_case k = {row,   (hone_activation)f, draw(1, 9), n,           q / 3,
+                                           q % 3, draw(0, 2),         draw(0, 1), !draw(0, 3), draw(0, 1)};
                     run_case(&k);
                 }
     }
@@ -138,8 +139,7 @@ static const struct {
     {"Gelu, bytes", "t = Gelu(v); y = QuantizeLinear(t, ys, yz); ", true},
     {"HardSigmoid", "y = HardSigmoid(v); ", false},
     {"floats added, Relu, bytes", "t = Add(f, v); u = Relu(t); y = QuantizeLinear(u, ys, yz); ", true},
-    {"bytes added, limits",
-     "e = DequantizeLinear(r, rs, rz); t = Add(v, e); y = Clip(t, lo, hi); ", false},
+    {"bytes added, limits", "e = DequantizeLinear(r, rs, rz); t = Add(v, e); y = Clip(t, lo, hi); ", false},
     {"Tanh, floats added", "t = Tanh(v); y = Add(t, f); ", false},
 };
 static const char *signed_byte(int *zero) {
@@ -151,57 +151,57 @@ static const char *signed_byte(int *zero) {
 static int heads(char *to, size_t room, const char *sum, const char *shape, const char *form) {
     int rz, yz;
     const char *tr = signed_byte(&rz), *ty = signed_byte(&yz);
-    return snprintf(to, room,
-                    "graph g (%s, r: %s[%s], f: f32[%s]) -> y { xz: u8[] = {%d}; b: f32[%s] = random(2, -1, "
-                    "1); m: f32[%s] = random(3, 0.0001, 0.0006); rs: f32[] = {0.01}; rz: %s[] = {%d}; ys: "
-                    "f32[] = {0.021}; yz: %s[] = {%d}; c: f32[] = {0.75}; d: f32[] = {0.3}; lo: f32[] = {-1}; "
-                    "hi: f32[] = {1.5}; ",
-                    sum, tr, form, form, draw(0, 1) ? draw(1, 255) : 0, shape, draw(0, 3) ? shape : "1", tr, rz,
-                    ty, yz);
+    return snprintf(
+        to, room,
+        "graph g (%s, r: %s[%s], f: f32[%s]) -> y { xz: u8[] = {%d}; b: f32[%s] = random(2, -1, "
+        "1); m: f32[%s] = random(3, 0.0001, 0.0006); rs: f32[] = {0.01}; rz: %s[] = {%d}; ys: "
+        "f32[] = {0.021}; yz: %s[] = {%d}; c: f32[] = {0.75}; d: f32[] = {0.3}; lo: f32[] = {-1}; "
+        "hi: f32[] = {1.5}; ",
+        sum, tr, form, form, draw(0, 1) ? draw(1, 255) : 0, shape, draw(0, 3) ? shape : "1", tr, rz, ty, yz);
 }
 static void products(void **state) {
     (void)state;
     int met = 0;
-    EACH_LEVEL for (size_t q = 0; q < sizeof ends / sizeof *ends; q++)
-        for (int round = 0; round < 1; round++) {
-            const int m = draw(2, 70), k = draw(2, 150), n = draw(2, 120);
-            char x[64], each[16], form[32];
-            snprintf(x, sizeof x, "x: u8[%d, %d]", m, k), snprintf(each, sizeof each, "%d", n);
-            snprintf(form, sizeof form, "%d, %d", m, n);
-            const int at = heads(text, sizeof text, x, each, form);
-            snprintf(text + at, sizeof text - (size_t)at,
-                     "w: i8[%d, %d] = random(1, -127, 127); i = MatMulInteger(x, w, xz); g = Cast(i) {to: "
-                     "f32}; h = Mul(g, m); %s; %s}",
-                     k, n, draw(0, 3) ? "v = Add(h, b)" : "v = Identity(h)", ends[q].nodes);
-            met += twin_check(text, twin_input, ends[q].bytes ? 1.01 : 1e-5, 1e-5, "contract int8");
-        }
+    EACH_LEVEL for (size_t q = 0; q < sizeof ends / sizeof *ends; q++) for (int round = 0; round < 1;
+                                                                            round++) {
+        const int m = draw(2, 70), k = draw(2, 150), n = draw(2, 120);
+        char x[64], each[16], form[32];
+        snprintf(x, sizeof x, "x: u8[%d, %d]", m, k), snprintf(each, sizeof each, "%d", n);
+        snprintf(form, sizeof form, "%d, %d", m, n);
+        const int at = heads(text, sizeof text, x, each, form);
+        snprintf(text + at, sizeof text - (size_t)at,
+                 "w: i8[%d, %d] = random(1, -127, 127); i = MatMulInteger(x, w, xz); g = Cast(i) {to: "
+                 "f32}; h = Mul(g, m); %s; %s}",
+                 k, n, draw(0, 3) ? "v = Add(h, b)" : "v = Identity(h)", ends[q].nodes);
+        met += twin_check(text, twin_input, ends[q].bytes ? 1.01 : 1e-5, 1e-5, "contract int8");
+    }
     assert_true(met > 5);
 }
 static void pictures(void **state) {
     (void)state;
     static const int channels[] = {3, 8, 16, 17, 24, 64, 70, 130};
     int depthwise = 0, dense = 0;
-    EACH_LEVEL for (size_t q = 0; q < sizeof ends / sizeof *ends; q++)
-        for (int round = 0; round < 2; round++) {
-            const bool apart = round % 2;
-            const int c = channels[draw(0, 7)], o = apart ? c : draw(2, 70), size = draw(4, 14),
-                      k = draw(0, 1) ? 3 : 5, stride = draw(1, 2), across = size + draw(0, 3),
-                      h = (size + k / 2 * 2 - k) / stride + 1, wide = (across + k / 2 * 2 - k) / stride + 1;
-            char x[64], each[16], form[48];
-            snprintf(x, sizeof x, "x: u8[1, %d, %d, %d]", size, across, c);
-            snprintf(each, sizeof each, "%d, 1, 1", o);
-            snprintf(form, sizeof form, "1, %d, %d, %d", o, h, wide);
-            const int at = heads(text, sizeof text, x, each, form);
-            snprintf(text + at, sizeof text - (size_t)at,
-                     "w: i8[%d, %d, %d, %d] = random(1, -127, 127); p = Transpose(x) {perm: [0, 3, 1, 2]}; i "
-                     "= ConvInteger(p, w, xz) {group: %d, pads: [%d, %d, %d, %d], strides: [%d, %d]}; g = "
-                     "Cast(i) {to: f32}; h = Mul(g, m); v = Add(h, b); %s}",
-                     o, apart ? 1 : c, k, k, apart ? c : 1, k / 2, k / 2, k / 2, k / 2, stride, stride,
-                     ends[q].nodes);
-            const char *tactic = apart ? "depthwise int8" : "contract int8";
-            *(apart ? &depthwise : &dense) +=
-                twin_check(text, twin_input, ends[q].bytes ? 1.01 : 1e-5, 1e-5, tactic);
-        }
+    EACH_LEVEL for (size_t q = 0; q < sizeof ends / sizeof *ends; q++) for (int round = 0; round < 2;
+                                                                            round++) {
+        const bool apart = round % 2;
+        const int c = channels[draw(0, 7)], o = apart ? c : draw(2, 70), size = draw(4, 14),
+                  k = draw(0, 1) ? 3 : 5, stride = draw(1, 2), across = size + draw(0, 3),
+                  h = (size + k / 2 * 2 - k) / stride + 1, wide = (across + k / 2 * 2 - k) / stride + 1;
+        char x[64], each[16], form[48];
+        snprintf(x, sizeof x, "x: u8[1, %d, %d, %d]", size, across, c);
+        snprintf(each, sizeof each, "%d, 1, 1", o);
+        snprintf(form, sizeof form, "1, %d, %d, %d", o, h, wide);
+        const int at = heads(text, sizeof text, x, each, form);
+        snprintf(text + at, sizeof text - (size_t)at,
+                 "w: i8[%d, %d, %d, %d] = random(1, -127, 127); p = Transpose(x) {perm: [0, 3, 1, 2]}; i "
+                 "= ConvInteger(p, w, xz) {group: %d, pads: [%d, %d, %d, %d], strides: [%d, %d]}; g = "
+                 "Cast(i) {to: f32}; h = Mul(g, m); v = Add(h, b); %s}",
+                 o, apart ? 1 : c, k, k, apart ? c : 1, k / 2, k / 2, k / 2, k / 2, stride, stride,
+                 ends[q].nodes);
+        const char *tactic = apart ? "depthwise int8" : "contract int8";
+        *(apart ? &depthwise : &dense) +=
+            twin_check(text, twin_input, ends[q].bytes ? 1.01 : 1e-5, 1e-5, tactic);
+    }
     assert_true(depthwise > 5 && dense > 5);
 }
 int main(void) {

@@ -61,9 +61,8 @@ void hone_dwconv_int_choose(hone_arena *arena, hone_contract *d) {
     if (column <= 0 || pixel <= 0 || pixel % column || pixel / column > d->of.k_run) return;
     d->dwconv_i8->stride = pixel / column;
     d->i8->out_apart = out_apart(d), d->dwconv_i8->below = d->of.k > d->of.k_run && share_rows(d);
-    const bool twice =
-        d->dwconv_i8->stride == 1 && fits_twice(d) && column == d->of.n &&
-        (d->i8->out_apart == d->of.n || (d->epilogue && d->epilogue->finish));
+    const bool twice = d->dwconv_i8->stride == 1 && fits_twice(d) && column == d->of.n &&
+                       (d->i8->out_apart == d->of.n || (d->epilogue && d->epilogue->finish));
     uint8_t *pairs = twice ? hone_arena_alloc(arena, (size_t)d->of.m) : NULL;
     for (int64_t m = d->of.m - 1, run = 0; pairs && m >= 0; m--) {
         run = !whole_pixel(d, m) ? 0 : (m + 1) % d->of.m_run == 0 ? 1 : run + 1;

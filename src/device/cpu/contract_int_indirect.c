@@ -21,9 +21,9 @@ static bool unit_pays(const hone_contract *d, const hone_gemm_i8 *unit) {
 bool hone_contract_int_indirect(hone_arena *arena, hone_contract *d) {
     const hone_gemm_i8 *kernel = hone_gemm_i8_indirect_best();
     const bool as_is = kernel && kernel->run_u && !d->i8->flip_a;
-    if (!kernel || (d->i8->kernel->deep > kernel->deep && (!as_is || unit_pays(d, d->i8->kernel))) || !d->packed_b || d->packed_a || d->of.m < kernel->mr ||
-        (!as_is && d->of.n > MOST_COLUMNS) || d->of.piece < LEAST_PIECE || d->of.piece % 4 ||
-        d->of.taps > MOST_TAPS || d->of.m > 1 << 20)
+    if (!kernel || (d->i8->kernel->deep > kernel->deep && (!as_is || unit_pays(d, d->i8->kernel))) ||
+        !d->packed_b || d->packed_a || d->of.m < kernel->mr || (!as_is && d->of.n > MOST_COLUMNS) ||
+        d->of.piece < LEAST_PIECE || d->of.piece % 4 || d->of.taps > MOST_TAPS || d->of.m > 1 << 20)
         return true;
     for (int k = 0; k < d->of.n_batch; k++)
         for (int q = 0; q < d->a.n_bounded; q++)

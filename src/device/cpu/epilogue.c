@@ -510,6 +510,24 @@ static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
     }
     return is_acc(m, x) && !(r->then && !(r->lo.same && r->hi.same));
 }
+/* Bytes of an activation [, a factor and a number] of a sum of floats */
+static bool behind(matching *m, hone_cpu_epilogue *r, int32_t x) {
+    if (!divided(m, r, &x)) return false;
+    hone_cpu_epilogue *before = fresh(m, HONE_DTYPE_F32);
+    if (!before) return false;
+    int32_t of = and_then(m, x, before);
+    if (of != x && (before->then != hone_activate_best()->then || before->later.tensor >= 0)) return false;
+    if (of == x) of = activation(m, x, before);
+    hone_cpu_epilogue *sum = of != x ? fresh(m, HONE_DTYPE_F32) : NULL;
+    const bool then = m->then;
+    m->then = false; /* what is left is a sum, within limits */
+    const bool is = sum && simple(m, sum, of) && !sum->activate;
+    m->then = then;
+    if (!is) return false;
+    before->bias = sum->bias, before->bias_n = sum->bias_n, before->residual = sum->residual,
+    before->lo = sum->lo, before->hi = sum->hi, r->before = before;
+    return before->run == sum->run;
+}
 /* ---- sums of integers that go on as floats ------------------------------------------------------------- */
 static bool each_or_all(matching *m, int32_t x, hone_row_number *out, bool *by_column) {
     *by_column = column_number(m, x, HONE_DTYPE_F32, out);
@@ -593,6 +611,10 @@ static hone_cpu_epilogue *found(matching *m) {
         if (onward(m, r, s->value)) return place_out(m, r) ? r : NULL;
     }
     if (integers || m->acc < 0) m->r = r = fresh(m, to);
+    else if (to != HONE_DTYPE_F32) {
+        if (simple(m, r, s->value)) return place_out(m, r) ? r : NULL;
+        return (r = fresh(m, to)) && behind(m, r, s->value) && place_out(m, r) ? r : NULL;
+    }
     if (!r || !simple(m, r, s->value) || !place_out(m, r))
         return integers && to == HONE_DTYPE_F32 ? looked_up(m, to) : NULL;
     if (m->acc < 0 && r->bias_n) r->bias.same = true; /* it is read as a row */

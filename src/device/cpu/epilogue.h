@@ -34,6 +34,8 @@ typedef struct hone_cpu_epilogue {
     /* and what that gets: times * it + plus + a row, later; or NULL. Only matrix kernels' rows */
     hone_then_fn *then;
     hone_row_number times, plus, later;
+    /* of a sum of floats that becomes bytes behind an activation: what makes floats of it first; or NULL */
+    const struct hone_cpu_epilogue *before;
     int n_batch;
     /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
     hone_requantize_by_row_fn *requantize;

@@ -147,6 +147,26 @@ void hone_epilogue_finish(const hone_cpu_epilogue *s, void *const *at, const int
 #undef NUMBER
 #undef COLUMNS
 }
+/* A row of sums of floats: out in floats, or as bytes. */
+static void floats_row(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m,
+                       int64_t n0, int64_t n, float *acc, void *out) {
+    const float *residual = NULL;
+    if (s->residual.tensor >= 0)
+        residual =
+            (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
+    hone_epilogue_row row = numbers(s, at, batch, m);
+    /* one a column: it takes the residual's place, or is added to the sums first where that is taken */
+    if (s->bias_n) {
+        const float *bias =
+            (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
+        row.bias = -0.0f;
+        for (int64_t j = 0; residual && j < n; j++) acc[j] += bias[j];
+        if (!residual) residual = bias;
+    }
+    s->run(&row, acc, residual, out, n);
+    float *finished = out;
+    if (s->activate) s->activate(&finished, 0, 1, n, s->alpha, s->beta);
+}
 void hone_epilogue_run(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m,
                        int64_t n0, int64_t n, void *acc, int32_t less) {
 #define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, m)
@@ -169,19 +189,19 @@ void hone_epilogue_run(const hone_cpu_epilogue *s, void *const *at, const int64_
         return;
     }
 #undef NUMBER
-    const float *residual = NULL;
-    if (s->residual.tensor >= 0)
-        residual =
-            (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
-    hone_epilogue_row row = numbers(s, at, batch, m);
-    /* one a column: it takes the residual's place, or is added to the sums first where that is taken */
-    if (s->bias_n) {
-        const float *bias =
-            (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
-        row.bias = -0.0f;
-        for (int64_t j = 0; residual && j < n; j++) ((float *)acc)[j] += bias[j];
-        if (!residual) residual = bias;
+    if (!s->before) {
+        floats_row(s, at, batch, m, n0, n, acc, out);
+        return;
     }
-    s->run(&row, acc, residual, out, n);
-    if (s->activate) s->activate((float *const *)&out, 0, 1, n, s->alpha, s->beta);
+    const hone_epilogue_row row = numbers(s, at, batch, m);
+    float room[256], *there = room;
+    for (int64_t j = 0, some; j < n; j += some) {
+        some = n - j < 256 ? n - j : 256;
+        floats_row(s->before, at, batch, m, n0 + j, some, (float *)acc + j, room);
+        if (s->before->then)
+            s->before->then(&there, 0, 1, some,
+                            hone_epilogue_number(&s->before->times, s->n_batch, at, batch, m),
+                            hone_epilogue_number(&s->before->plus, s->n_batch, at, batch, m), NULL, 0);
+        s->run(&row, room, NULL, (uint8_t *)out + j, some);
+    }
 }
