@@ -300,7 +300,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                                                stride);
             for (int64_t q = 0; direct && q < new.n; q += nr)
                 d->i8->kernel->run_direct((int)high, groups, direct, (ptrdiff_t)d->i8->row_stride,
-                                          b + (j + q) * groups * 4, new.c + q, stride);
+                                          b + (j + q) * groups * 4,
+                                          new.n - q < nr ? (int)(new.n - q) : (int)nr, new.c + q, stride);
             for (int64_t q = 0; strewn && q < new.n; q += nr)
                 d->i8->kernel->run_gathered(
                     high, d->i8->dot4_groups, strewn,
