@@ -259,13 +259,18 @@ static void read_back(const hone_contract *d, void *const *at, const hone_standi
 }
 /* Pixels p0 …, of a run whose first is number m0, that go on as floats: the sums of some columns, which stay
    in L1, then these finished. Pixels in pairs leave their sums one behind another. */
-enum { FLOAT_PIXELS = 16, FLOAT_COLUMNS = 256, SUM_ROWS = 16 };
-_Static_assert(SUM_ROWS >= FLOAT_PIXELS && SUM_ROWS >= 2 * HONE_DWCONV_I8_ROWS, "sums that wait");
+enum { FLOAT_PIXELS = 64, FLOAT_COLUMNS = 256, FLOAT_SUMS = 4096, SUM_ROWS = 16 };
+_Static_assert(SUM_ROWS >= 2 * HONE_DWCONV_I8_ROWS, "sums that wait");
+/* Pixels whose sums wait together: of few channels more, so that what a call costs is shared. */
+static int64_t rows_of(const hone_contract *d) {
+    const int64_t rows = FLOAT_SUMS / columns_of(d);
+    return rows < SUM_ROWS ? SUM_ROWS : rows > FLOAT_PIXELS ? FLOAT_PIXELS : rows;
+}
 static int64_t go_on(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t p,
                      int64_t run, const hone_dwconv_i8_args *given, const int32_t *take, int32_t *sums) {
     const int64_t stride = d->dwconv_i8->stride ? d->dwconv_i8->stride : 1,
                   many = d->dwconv_i8->pairs ? d->dwconv_i8->pairs[m0 + p] : 0;
-    int64_t some = run - p < FLOAT_PIXELS ? run - p : FLOAT_PIXELS, each = 1;
+    int64_t some = run - p < rows_of(d) ? run - p : rows_of(d), each = 1;
     if (many > 1) each = 2, some = (many < some ? many : some) / 2 * 2;
     else if (d->dwconv_i8->pairs) some = 1;
     const int64_t n = d->of.n, step = each > 1 ? n : columns_of(d);
@@ -298,7 +303,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const int8_t *weights = at[d->packed_b];
     const int32_t *sum = (const int32_t *)(const void *)(weights + columns * taps);
     int32_t *bias = scratch, *take = bias + columns, *placed = take + columns, *sums = placed + 2 * columns;
-    float *scale = (float *)(void *)(sums + SUM_ROWS * columns),
+    float *scale = (float *)(void *)(sums + rows_of(d) * columns),
           *placed_scale = (float *)(void *)(placed + columns);
     const uint8_t **rows = (const uint8_t **)(void *)(scale + columns);
     uint8_t **c = (uint8_t **)(void *)(rows + pointers_of(d)), *outside = (uint8_t *)(c + 2 * run_of(d));
@@ -421,7 +426,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 }
 void hone_dwconv_int_step(hone_contract *d, hone_step *s) {
     const int64_t columns = columns_of(d), taps = groups_of(d) * d->dwconv_i8->kernel->group;
-    d->c_bytes = (size_t)hone_round_up((int64_t)sizeof(int32_t) * columns * (5 + SUM_ROWS) +
+    d->c_bytes = (size_t)hone_round_up((int64_t)sizeof(int32_t) * columns * (5 + rows_of(d)) +
                                            (int64_t)sizeof(uint8_t *) * (pointers_of(d) + 2 * run_of(d)) +
                                            columns * (2 + 2 * taps),
                                        64);

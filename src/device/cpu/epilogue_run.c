@@ -105,7 +105,7 @@ void hone_epilogue_finish(const hone_cpu_epilogue *s, void *const *at, const int
 #define NUMBER(which, row) hone_epilogue_number(&s->which, s->n_batch, at, batch, row)
 #define COLUMNS(which) \
     ((const float *)at[s->which.tensor] + hone_epilogue_at(&s->which, s->n_batch, batch, m0) + n0)
-    enum { ROWS = 32 }; /* at once */
+    enum { ROWS = 64 }; /* at once */
     const bool is_signed = s->more.at.dtype == HONE_DTYPE_I8, more = s->residual.tensor >= 0;
     hone_finish w = {.take = take,
                      .scale = s->scale_n ? COLUMNS(scale_b) : NULL,
