@@ -39,8 +39,8 @@ typedef struct hone_cpu_epilogue {
     int n_batch;
     /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
     hone_requantize_by_row_fn *requantize;
-    /* of a sum of integers that goes on as floats: f32(sum) * scale_b [+ bias], then all of the above, in this
-       order; alike: rows but for the residual. NULL otherwise */
+    /* of a sum of integers that goes on as floats: f32(sum) * scale_b [+ bias], then all of the above in
+       this order; alike: rows but for the residual. NULL otherwise */
     hone_finish_fn *finish;
     bool alike;
     hone_row_number scale_b, scale_y;
