@@ -320,7 +320,8 @@ static void other_signs(void **state) {
                     assert_non_null(c);
                     for (int64_t i = 0; i < (m + 1) * stride; i++) c[i] = 1234567;
                     if (row->begin) row->begin(k);
-                    if (lie) row->run_direct(m, groups, a, apart, b, c, stride);
+                    const int some = lie && draw(0, 1) ? draw(1, (int)nr) : (int)nr; /* that are wanted */
+                    if (lie) row->run_direct(m, groups, a, apart, b, some, c, stride);
                     else row->run_u(m, groups, (const int8_t *)a, b, c, stride);
                     if (row->end) row->end();
                     for (int64_t i = 0; i <= m; i++)
@@ -329,7 +330,7 @@ static void other_signs(void **state) {
                             for (int64_t p = 0; i < m && j < nr && p < k; p++)
                                 want += a[lie ? i * apart + p : (p / deep * mr + i) * deep + p % deep] *
                                         (int8_t)b[(p / row->group * nr + j) * row->group + p % row->group];
-                            if (c[i * stride + j] != want)
+                            if (c[i * stride + j] != want && !(i < m && j >= some && j < nr))
                                 fail_msg("%s: m %d, row %d, column %d", row->name, m, (int)i, (int)j);
                         }
                     free(a), free(b), free(c);

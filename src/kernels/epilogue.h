@@ -29,10 +29,6 @@ typedef struct {
 } hone_requantize_by_row;
 typedef void hone_requantize_by_row_fn(const hone_requantize_by_row *, const int32_t *acc, void *out,
                                        int64_t n);
-/* Sums of integers as floats: out[i] = f32(acc[i] - less) * (scale, or each[i]), then + bias[i], then +
-   residual[i]; NULL: none of these. Out may be the residual. */
-typedef void hone_scaled_fn(const int32_t *acc, int32_t less, float scale, const float *each,
-                            const float *bias, const float *residual, float *out, int64_t n);
 /* y[i] = ((x[i] ^ over) - zero) * scale, and integers in f32 as i32; y of settle may be x */
 typedef void hone_widen_fn(const uint8_t *x, uint8_t over, float zero, float scale, float *y, int64_t n);
 typedef void hone_settle_fn(const float *x, int32_t *y, int64_t n);
@@ -47,6 +43,34 @@ typedef struct {
    False, and nothing was written: not these numbers. out may lie on the residual, element on element. */
 typedef bool hone_joint_fn(const hone_epilogue_row *, const hone_seen_row *acc, const hone_seen_row *residual,
                            void *out, int64_t n);
+/* Sums of integers that go on as floats, i < m, j < n:
+
+        v = f32(sum[i*step + j] - take[j] - less[i]) * scale[j] + bias[j]
+        v = f(v);  v = v * times + plus (if then);  v = v + residual[i][j]
+        out[i][j]  =  min(max(v, lo), hi) in f32, or q of that, as above, in 8 bits
+
+   The same operations in the same order as the program's own, so the same bits, but for f, which is within
+   what activate.h says. NULL: no take, no less, no residual; scale `by` and the end's bias in all columns.
+   Rows of the residual are floats or bytes, (b ^ over - zero) * scale; out may be these rows, element on
+   element. */
+typedef struct {
+    const int32_t *take;
+    const float *scale, *bias;
+    float by;
+    hone_activation activate; /* COUNT: none */
+    float alpha, beta;        /* its numbers */
+    bool then;
+    float times, plus;
+    struct {
+        bool bytes;
+        uint8_t over;
+        float zero, scale;
+    } residual;
+    bool bytes; /* u8, or i8 where low is below 0; else floats */
+    hone_epilogue_row end;
+} hone_finish;
+typedef void hone_finish_fn(const hone_finish *, int64_t m, int64_t n, const int32_t *sum, ptrdiff_t step,
+                            const int32_t *less, const void *const *residual, void *const *out);
 typedef struct {
     const char *name;
     uint32_t cpu;
@@ -56,7 +80,7 @@ typedef struct {
     hone_requantize_by_row_fn *requantize_u8, *requantize_i8, *requantize_u16, *requantize_i16;
     hone_widen_fn *dequantize;
     hone_settle_fn *settle;
-    hone_scaled_fn *scaled;
+    hone_finish_fn *finish;
     hone_requantize_fn *requantize;
     /* row[i][from + j] = row[i][from + j] * more[i * step + j]; the numbers are not read */
     hone_then_fn *gate;

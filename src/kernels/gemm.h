@@ -111,9 +111,10 @@ typedef void hone_gemm_i8_fn(int m, int64_t groups, const int8_t *a, const uint8
                              ptrdiff_t c_stride);
 /* (The next two: B in groups of four.)
    Rows of A as they lie, u8, a_step bytes apart, times a panel of i8: m is a multiple of 16. Whole groups of
-   `deep` bytes of each row are read; what is past K counts as often as B says, which is 0 there. */
+   `deep` bytes of each row are read; what is past K counts as often as B says, which is 0 there. The first n
+   of the panel's columns are wanted; some more may come. */
 typedef void hone_gemm_u8_direct_fn(int m, int64_t groups, const uint8_t *a, ptrdiff_t a_step,
-                                    const uint8_t *b, int32_t *c, ptrdiff_t c_stride);
+                                    const uint8_t *b, int n, int32_t *c, ptrdiff_t c_stride);
 /* Rows of A as they lie, u8, a_step bytes apart, whose values of K come in groups of four, each group where
    `at` says; any m, a panel of i8. All four bytes of a group are
    read; those that are no values of K meet zeros in B. */

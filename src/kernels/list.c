@@ -188,7 +188,7 @@ const hone_dwconv_i8 hone_dwconv_i8_list[] = {DEPTHWISE_I8(ROW){0}};
     hone_joint_fn hone_joint_f32__##isa, hone_joint_bytes__##isa;                                 \
     hone_widen_fn hone_widen__##isa;                                                              \
     hone_settle_fn hone_settle__##isa;                                                            \
-    hone_scaled_fn hone_scaled__##isa;                                                            \
+    hone_finish_fn hone_finish_i32__##isa;                                                        \
     hone_requantize_fn hone_requantize__##isa;                                                    \
     hone_then_fn hone_gate__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
@@ -213,7 +213,7 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
      hone_requantize_by_row_i16__##isa,       \
      hone_widen__##isa,                       \
      hone_settle__##isa,                      \
-     hone_scaled__##isa,                      \
+     hone_finish_i32__##isa,                  \
      hone_requantize__##isa,                  \
      hone_gate__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
@@ -387,7 +387,7 @@ BEST(hone_gemm_i8)
 const hone_gemm_i8 *hone_gemm_i8_indirect_best(void) {
     const uint32_t have = hone_cpu();
     const hone_gemm_i8 *row = hone_gemm_i8_indirect_list, *best = hone_gemm_i8_best();
-    return row->name && !(row->cpu & ~have) && !best->run_requantize && best->deep == row->deep ? row : NULL;
+    return row->name && !(row->cpu & ~have) && !best->run_requantize ? row : NULL;
 }
 BEST(hone_dwconv_nchw)
 BEST(hone_dwconv_nhwc)

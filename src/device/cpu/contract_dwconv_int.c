@@ -61,8 +61,8 @@ void hone_dwconv_int_choose(hone_arena *arena, hone_contract *d) {
     if (column <= 0 || pixel <= 0 || pixel % column || pixel / column > d->of.k_run) return;
     d->dwconv_i8->stride = pixel / column;
     d->i8->out_apart = out_apart(d), d->dwconv_i8->below = d->of.k > d->of.k_run && share_rows(d);
-    const bool twice =
-        d->dwconv_i8->stride == 1 && fits_twice(d) && column == d->of.n && d->i8->out_apart == d->of.n;
+    const bool twice = d->dwconv_i8->stride == 1 && fits_twice(d) && column == d->of.n &&
+                       (d->i8->out_apart == d->of.n || (d->epilogue && d->epilogue->finish));
     uint8_t *pairs = twice ? hone_arena_alloc(arena, (size_t)d->of.m) : NULL;
     for (int64_t m = d->of.m - 1, run = 0; pairs && m >= 0; m--) {
         run = !whole_pixel(d, m) ? 0 : (m + 1) % d->of.m_run == 0 ? 1 : run + 1;
@@ -257,6 +257,37 @@ static void read_back(const hone_contract *d, void *const *at, const hone_standi
                                d->of.n - j < READ_AT_ONCE ? d->of.n - j : READ_AT_ONCE,
                                bytes + i * d->of.n + j, floats);
 }
+/* Pixels p0 …, of a run whose first is number m0, that go on as floats: the sums of some columns, which stay
+   in L1, then these finished. Pixels in pairs leave their sums one behind another. */
+enum { FLOAT_PIXELS = 64, FLOAT_COLUMNS = 256, FLOAT_SUMS = 4096, SUM_ROWS = 16 };
+_Static_assert(SUM_ROWS >= 2 * HONE_DWCONV_I8_ROWS, "sums that wait");
+/* Pixels whose sums wait together: of few channels more, so that what a call costs is shared. */
+static int64_t rows_of(const hone_contract *d) {
+    const int64_t rows = FLOAT_SUMS / columns_of(d);
+    return rows < SUM_ROWS ? SUM_ROWS : rows > FLOAT_PIXELS ? FLOAT_PIXELS : rows;
+}
+static int64_t go_on(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t p,
+                     int64_t run, const hone_dwconv_i8_args *given, const int32_t *take, int32_t *sums) {
+    const int64_t stride = d->dwconv_i8->stride ? d->dwconv_i8->stride : 1,
+                  many = d->dwconv_i8->pairs ? d->dwconv_i8->pairs[m0 + p] : 0;
+    int64_t some = run - p < rows_of(d) ? run - p : rows_of(d), each = 1;
+    if (many > 1) each = 2, some = (many < some ? many : some) / 2 * 2;
+    else if (d->dwconv_i8->pairs) some = 1;
+    const int64_t n = d->of.n, step = each > 1 ? n : columns_of(d);
+    int32_t *row[FLOAT_PIXELS];
+    hone_dwconv_i8_args part = *given;
+    part.m = (int)(some / each), part.a += p * stride, part.a_pixel = (ptrdiff_t)(stride * each);
+    part.levels = NULL, part.c = part.below = NULL, part.sums = row;
+    for (int64_t i = 0; i < some / each; i++) row[i] = sums + i * each * step;
+    for (int64_t j = 0; j < n; j += FLOAT_COLUMNS) {
+        const int64_t end = n - j < FLOAT_COLUMNS ? n : j + FLOAT_COLUMNS;
+        part.from = j, part.n = each > 1 ? 2 * n : end;
+        d->dwconv_i8->kernel->run(&part);
+        hone_epilogue_finish(d->epilogue, at, w->index, m0 + p, some, j, end - j, sums + j, step, take + j,
+                             NULL);
+    }
+    return some;
+}
 static int64_t pointers_of(const hone_contract *d) {
     return (high_of(d) * (d->dwconv_i8->stride ? 1 : groups_of(d)) + d->dwconv_i8->below) * apart_of(d);
 }
@@ -272,7 +303,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const int8_t *weights = at[d->packed_b];
     const int32_t *sum = (const int32_t *)(const void *)(weights + columns * taps);
     int32_t *bias = scratch, *take = bias + columns, *placed = take + columns, *sums = placed + 2 * columns;
-    float *scale = (float *)(void *)(sums + 2 * HONE_DWCONV_I8_ROWS * columns),
+    float *scale = (float *)(void *)(sums + rows_of(d) * columns),
           *placed_scale = (float *)(void *)(placed + columns);
     const uint8_t **rows = (const uint8_t **)(void *)(scale + columns);
     uint8_t **c = (uint8_t **)(void *)(rows + pointers_of(d)), *outside = (uint8_t *)(c + 2 * run_of(d));
@@ -325,7 +356,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                       ? NULL
                       : (uint8_t *)at[out->tensor] +
                             hone_epilogue_at(out, d->epilogue->n_batch, w.index, m0) - out->at_m[m0];
-    const bool pairs = fast && d->dwconv_i8->pairs;
+    const bool pairs = fast && d->dwconv_i8->pairs, on = d->epilogue && d->epilogue->finish && !over;
+    const ptrdiff_t group = (ptrdiff_t)(d->dwconv_i8->stride ? 1 : high * apart_of(d));
     /* what is of one row of the image, or of two */
     for (int64_t i = m0, run, rows_at_once; i < m0 + m; i += rows_at_once * run) {
         run = d->dwconv_i8->stride && d->of.m_run - i % d->of.m_run < m0 + m - i
@@ -337,6 +369,17 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         /* the others are the same */
         if (two) point(d, pixels, &w, i + run, run, outside, high - 1, rows + apart_of(d));
         for (int64_t p = 0, step; p < run; p += step) {
+            if (on) {
+                const hone_dwconv_i8_args part = {.high = (int)high,
+                                                  .groups = groups_of(d),
+                                                  .a = rows,
+                                                  .a_group = group,
+                                                  .a_place = (ptrdiff_t)apart_of(d),
+                                                  .flip = d->i8->flip_a,
+                                                  .b = weights};
+                step = go_on(d, at, &w, i, p, run, &part, take, sums);
+                continue;
+            }
             const int64_t many = !pairs ? 0
                                  : two && d->dwconv_i8->pairs[i + run + p] < d->dwconv_i8->pairs[i + p]
                                      ? d->dwconv_i8->pairs[i + run + p]
@@ -353,7 +396,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 .groups = groups_of(d),
                 .a = rows + p * (d->dwconv_i8->stride ? d->dwconv_i8->stride : 1),
                 .a_pixel = (ptrdiff_t)((d->dwconv_i8->stride ? d->dwconv_i8->stride : 1) * each),
-                .a_group = (ptrdiff_t)(d->dwconv_i8->stride ? 1 : high * apart_of(d)),
+                .a_group = group,
                 .a_place = (ptrdiff_t)apart_of(d),
                 .flip = d->i8->flip_a,
                 .b = weights,
@@ -383,7 +426,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 }
 void hone_dwconv_int_step(hone_contract *d, hone_step *s) {
     const int64_t columns = columns_of(d), taps = groups_of(d) * d->dwconv_i8->kernel->group;
-    d->c_bytes = (size_t)hone_round_up((int64_t)sizeof(int32_t) * columns * (5 + 2 * HONE_DWCONV_I8_ROWS) +
+    d->c_bytes = (size_t)hone_round_up((int64_t)sizeof(int32_t) * columns * (5 + rows_of(d)) +
                                            (int64_t)sizeof(uint8_t *) * (pointers_of(d) + 2 * run_of(d)) +
                                            columns * (2 + 2 * taps),
                                        64);

@@ -101,6 +101,8 @@ typedef struct {
     known s;
     const uint8_t *b;
     const hone_requantize *levels; /* or NULL */
+    const int32_t *take;           /* of columns that go on as floats, all rows alike; or NULL */
+    bool by_floats;
     int32_t *less, *column_sum;
     uint8_t **to, *bytes; /* bytes: that are read back at once */
     float *floats;
@@ -132,6 +134,12 @@ static void read_back(const hone_contract *d, void *const *at, const hone_standi
 static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *w, const chunk *k,
                           const ends *f) {
     const int64_t stride = (k->n + d->nr - 1) / d->nr * d->nr, m0 = f->m0 + k->m0, n0 = f->n0 + k->n0;
+    if (f->by_floats) {
+        if (k->row_sum) rows_less(d, at, w, m0, k->m, n0, k->n, k->row_sum, k->c, stride, f->less);
+        hone_epilogue_finish(d->epilogue, at, w->index, m0, k->m, n0, k->n, k->c, stride,
+                             f->take ? f->take + k->n0 : NULL, k->row_sum ? f->less : NULL);
+        return HONE_OK;
+    }
     if (!f->levels) {
         const known now = {k->row_sum, f->s.column_sum ? f->s.column_sum + k->n0 : NULL,
                            f->b + k->n0 * hone_contract_int_groups(d) * 4};
@@ -175,7 +183,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 
     const hone_cpu_epilogue *sum = d->epilogue && d->epilogue->inner ? d->epilogue->inner : d->epilogue;
     const bool plain = hone_contract_int_plain(d, at, &w, n0, n),
-               by_row = sum && sum->by_row && !d->i8->zero_a.at;
+               by_row = sum && sum->by_row && !d->i8->zero_a.at,
+               by_floats = sum && sum->finish && !d->i8->zero_a.at;
     known s = {plain ? NULL : row_sum, NULL, pb};
     const uint8_t *a = pa, *b = pb, *rows = NULL;
     if (d->packed_a) {
@@ -199,16 +208,29 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                                  zero_at(&d->i8->zero_b, at, &w, d->of.n_batch, 0), pb, line);
     s.panels = b;
     hone_requantize levels = {0};
+    const uint32_t za = by_row || by_floats ? (uint32_t)hone_contract_int_zero(d, true, at, &w, m0) : 0;
+    for (int64_t j = 0; za && !s.column_sum && j < n; j += nr)
+        hone_contract_int_column_sums(d, b + j * groups * 4, column_sum + j);
+    const int32_t *sums = s.column_sum ? s.column_sum : column_sum;
+    for (int64_t j = 0; by_floats && za && j < n; j++) column_sum[j] = (int32_t)(za * (uint32_t)sums[j]);
     if (by_row) {
-        const uint32_t za = (uint32_t)hone_contract_int_zero(d, true, at, &w, m0);
         hone_epilogue_columns(sum, at, w.index, n0, n, bias, scale, &levels);
-        for (int64_t j = 0; za && !s.column_sum && j < n; j += nr)
-            hone_contract_int_column_sums(d, b + j * groups * 4, column_sum + j);
-        const int32_t *sums = s.column_sum ? s.column_sum : column_sum;
         for (int64_t j = 0; za && j < n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - za * (uint32_t)sums[j]);
         hone_requantize_bound(&levels, n, 255.0 * 128 * (double)d->of.k);
     }
-    const ends f = {m0, n0, s, b, by_row ? &levels : NULL, less, column_sum, to, bytes, floats, rest};
+    const ends f = {m0,
+                    n0,
+                    s,
+                    b,
+                    by_row ? &levels : NULL,
+                    by_floats && za ? column_sum : NULL,
+                    by_floats,
+                    less,
+                    column_sum,
+                    to,
+                    bytes,
+                    floats,
+                    rest};
     chunk last = {0};
     bool turn = false;
     hone_status done = HONE_OK;
@@ -278,7 +300,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                                                stride);
             for (int64_t q = 0; direct && q < new.n; q += nr)
                 d->i8->kernel->run_direct((int)high, groups, direct, (ptrdiff_t)d->i8->row_stride,
-                                          b + (j + q) * groups * 4, new.c + q, stride);
+                                          b + (j + q) * groups * 4,
+                                          new.n - q < nr ? (int)(new.n - q) : (int)nr, new.c + q, stride);
             for (int64_t q = 0; strewn && q < new.n; q += nr)
                 d->i8->kernel->run_gathered(
                     high, d->i8->dot4_groups, strewn,

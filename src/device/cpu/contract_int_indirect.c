@@ -9,12 +9,21 @@
    48, and gains nothing by 96); fewer bytes a piece are not worth a load. */
 enum { MOST_COLUMNS = 64, LEAST_PIECE = 8, MOST_TAPS = 32 };
 
+/* A matrix unit multiplies eight times as fast, but wants rows in panels: pieces shorter than its steps are
+   copied one by one, twelve cycles each, where there is more than one. Cycles a row, about, of both. */
+static bool unit_pays(const hone_contract *d, const hone_gemm_i8 *unit) {
+    const double columns = (double)((d->of.n + unit->nr - 1) / unit->nr),
+                 steps = (double)((d->of.k + unit->deep - 1) / unit->deep),
+                 copies = d->of.piece % unit->deep ? 12.0 * (double)d->of.taps : (double)d->of.taps;
+    return d->of.taps == 1 ||
+           copies + 3 * columns * (steps + 1) < (double)d->of.k / 8 * (double)((d->of.n + 15) / 16);
+}
 bool hone_contract_int_indirect(hone_arena *arena, hone_contract *d) {
     const hone_gemm_i8 *kernel = hone_gemm_i8_indirect_best();
     const bool as_is = kernel && kernel->run_u && !d->i8->flip_a;
-    if (!kernel || !d->packed_b || d->packed_a || d->of.m < kernel->mr ||
-        (!as_is && d->of.n > MOST_COLUMNS) || d->of.piece < LEAST_PIECE || d->of.piece % 4 ||
-        d->of.taps > MOST_TAPS || d->of.m > 1 << 20)
+    if (!kernel || (d->i8->kernel->deep > kernel->deep && (!as_is || unit_pays(d, d->i8->kernel))) ||
+        !d->packed_b || d->packed_a || d->of.m < kernel->mr || (!as_is && d->of.n > MOST_COLUMNS) ||
+        d->of.piece < LEAST_PIECE || d->of.piece % 4 || d->of.taps > MOST_TAPS || d->of.m > 1 << 20)
         return true;
     for (int k = 0; k < d->of.n_batch; k++)
         for (int q = 0; q < d->a.n_bounded; q++)

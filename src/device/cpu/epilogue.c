@@ -189,7 +189,7 @@ static int32_t activation(matching *m, int32_t x, hone_cpu_epilogue *r) {
     } else if (is_hard(m, x, r, &of)) which = HONE_ACTIVATE_hard_sigmoid;
     else if (is_leaky(m, x, r, &of)) which = HONE_ACTIVATE_leaky;
     if (which == HONE_ACTIVATE_COUNT) return x;
-    r->activate = hone_activate_best()->run[which],
+    r->which = which, r->activate = hone_activate_best()->run[which],
     r->gate = hone_activate_best()->gate ? hone_activate_best()->gate[which] : NULL;
     return of;
 }
@@ -294,35 +294,6 @@ static bool whole(matching *m, hone_cpu_epilogue *r, int32_t x) {
                 (r->scale_n || r->scale_b.same) && (r->bias_n || r->bias.same);
     if ((r->bias_n || r->scale_n) && !r->by_row) return false;
     return is_sum(m, x);
-}
-/* [a row, or a number a column +] [a number a column +] f32(sum) * a scale, in floats: products of dynamic
-   quantization */
-static bool scaled(matching *m, hone_cpu_epilogue *r, int32_t x) {
-    int32_t more[2];
-    int n = 0;
-    for (; n < 2 && is_fn(m, x, HONE_FN_add); n++) {
-        const hone_x *e = at(m, x);
-        const bool left = at(m, e->a)->kind != HONE_X_LOAD;
-        more[n] = left ? e->b : e->a, x = left ? e->a : e->b;
-    }
-    if (!is_fn(m, x, HONE_FN_mul)) return false;
-    const hone_x *e = at(m, x);
-    const bool left = at(m, e->a)->kind == HONE_X_CAST;
-    const hone_x *sum = at(m, left ? e->a : e->b);
-    const int32_t scale = left ? e->b : e->a;
-    if (sum->kind != HONE_X_CAST || sum->type != HONE_F32 || !is_sum(m, sum->a)) return false;
-    if (!row_number(m, scale, &r->scale) &&
-        !(r->scale_n = column_number(m, scale, HONE_DTYPE_F32, &r->scale_b)))
-        return false;
-    for (int k = n - 1; k >= 0; k--) { /* in the order in which they are added */
-        if (!r->bias_n && r->residual.tensor < 0 && column_number(m, more[k], HONE_DTYPE_F32, &r->bias))
-            r->bias_n = true;
-        else if (r->residual.tensor >= 0 || !load_at(m, more[k], true, &r->residual) ||
-                 r->residual.dtype != HONE_DTYPE_F32)
-            return false;
-    }
-    r->scaled = r->kernel->scaled;
-    return true;
 }
 static hone_cpu_epilogue *fresh(matching *m, hone_dtype to) {
     hone_cpu_epilogue *r = HONE_NEW(m->arena, hone_cpu_epilogue);
@@ -429,10 +400,58 @@ static bool one_piece(const matching *m, const hone_cpu_epilogue *r) {
     }
     return true;
 }
-/* [narrowing, perhaps read back at once | activation] [clamp] [+ residual] [+ bias] what comes in */
-static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
+/* round(v / scale) [+ zero], */
+static bool divided(matching *m, hone_cpu_epilogue *r, int32_t *v) {
+    int32_t x = *v;
+    if (is_fn(m, x, HONE_FN_add)) {
+        if (!row_number(m, at(m, x)->b, &r->zero)) return false;
+        x = at(m, x)->a;
+    }
+    if (!is_fn(m, x, HONE_FN_round) || !is_fn(m, at(m, x)->a, HONE_FN_div)) return false;
+    x = at(m, x)->a;
+    if (!row_number(m, at(m, x)->b, &r->scale)) return false;
+    *v = at(m, x)->a;
+    return true;
+}
+/* and a v within limits, where there are any: which v */
+static bool limited(matching *m, hone_cpu_epilogue *r, int32_t *v) {
     const hone_cpu_call *c = m->c;
     const hone_instance *in = c->instance;
+    int32_t x = *v;
+    bool low = false, high = false;
+    while ((!low && is_fn(m, x, HONE_FN_max)) || (!high && is_fn(m, x, HONE_FN_min))) {
+        const hone_x *e = at(m, x);
+        bool max = e->fn == HONE_FN_max, right = true;
+        hone_row_number *limit = max ? &r->lo : &r->hi;
+        if (!row_number(m, e->b, limit)) right = false;
+        if (!right && !row_number(m, e->a, limit)) return false;
+        *(max ? &low : &high) = true, x = right ? e->a : e->b;
+    }
+    /* in which order two limits apply does not matter as long as they are in order themselves */
+    if (low && high &&
+        (r->lo.tensor >= 0 || r->hi.tensor >= 0
+             ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) &&
+                 (r->hi.tensor < 0 || c->constant[r->hi.tensor]))
+             : r->lo.k > r->hi.k))
+        return false;
+    if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0)) { /* constants: look at them */
+        float bound[2];
+        const hone_row_number *n[2] = {&r->lo, &r->hi};
+        for (int k = 0; k < 2; k++) {
+            bound[k] = n[k]->k;
+            if (n[k]->tensor < 0) continue;
+            const float *at = hone_cpu_constant(c, n[k]->tensor);
+            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || !at)
+                return false; /* only single numbers are told apart when step templates are kept */
+            bound[k] = at[n[k]->c];
+        }
+        if (bound[0] > bound[1]) return false;
+    }
+    *v = x;
+    return true;
+}
+/* [narrowing, perhaps read back at once | activation] [clamp] [+ residual] [+ bias] what comes in */
+static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
     const hone_dtype to = r->out.dtype;
     bool narrows = to != HONE_DTYPE_F32;
     if (!narrows && m->r && is_acc(m, x)) return true;
@@ -463,45 +482,8 @@ static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
             if (r->low < -1e5f || r->high > 1e5f) return false;
         }
     }
-    if (narrows) { /* round(v / scale) [+ zero] */
-        if (is_fn(m, x, HONE_FN_add)) {
-            if (!row_number(m, at(m, x)->b, &r->zero)) return false;
-            x = at(m, x)->a;
-        }
-        if (!is_fn(m, x, HONE_FN_round) || !is_fn(m, at(m, x)->a, HONE_FN_div)) return false;
-        x = at(m, x)->a;
-        if (!row_number(m, at(m, x)->b, &r->scale)) return false;
-        x = at(m, x)->a;
-    }
-    bool low = false, high = false;
-    while ((!low && is_fn(m, x, HONE_FN_max)) || (!high && is_fn(m, x, HONE_FN_min))) {
-        const hone_x *e = at(m, x);
-        bool max = e->fn == HONE_FN_max, right = true;
-        hone_row_number *limit = max ? &r->lo : &r->hi;
-        if (!row_number(m, e->b, limit)) right = false;
-        if (!right && !row_number(m, e->a, limit)) return false;
-        *(max ? &low : &high) = true, x = right ? e->a : e->b;
-    }
-    /* in which order two limits apply does not matter as long as they are in order themselves */
-    if (low && high &&
-        (r->lo.tensor >= 0 || r->hi.tensor >= 0
-             ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) &&
-                 (r->hi.tensor < 0 || c->constant[r->hi.tensor]))
-             : r->lo.k > r->hi.k))
-        return false;
-    if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0)) { /* constants: look at them */
-        float v[2];
-        const hone_row_number *n[2] = {&r->lo, &r->hi};
-        for (int k = 0; k < 2; k++) {
-            v[k] = n[k]->k;
-            if (n[k]->tensor < 0) continue;
-            const float *at = hone_cpu_constant(c, n[k]->tensor);
-            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || !at)
-                return false; /* only single numbers are told apart when step templates are kept */
-            v[k] = at[n[k]->c];
-        }
-        if (v[0] > v[1]) return false;
-    }
+    if (narrows && !divided(m, r, &x)) return false;
+    if (!limited(m, r, &x)) return false;
     if (is_fn(m, x, HONE_FN_add) && !is_acc(m, x)) { /* (acc + bias) + residual */
         const hone_x *e = at(m, x);
         hone_row_number more;
@@ -528,6 +510,85 @@ static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
     }
     return is_acc(m, x) && !(r->then && !(r->lo.same && r->hi.same));
 }
+/* Bytes of an activation [, a factor and a number] of a sum of floats */
+static bool behind(matching *m, hone_cpu_epilogue *r, int32_t x) {
+    if (!divided(m, r, &x)) return false;
+    hone_cpu_epilogue *before = fresh(m, HONE_DTYPE_F32);
+    if (!before) return false;
+    int32_t of = and_then(m, x, before);
+    if (of != x && (before->then != hone_activate_best()->then || before->later.tensor >= 0)) return false;
+    if (of == x) of = activation(m, x, before);
+    hone_cpu_epilogue *sum = of != x ? fresh(m, HONE_DTYPE_F32) : NULL;
+    const bool then = m->then;
+    m->then = false; /* what is left is a sum, within limits */
+    const bool is = sum && simple(m, sum, of) && !sum->activate;
+    m->then = then;
+    if (!is) return false;
+    before->bias = sum->bias, before->bias_n = sum->bias_n, before->residual = sum->residual,
+    before->lo = sum->lo, before->hi = sum->hi, r->before = before;
+    return before->run == sum->run;
+}
+/* ---- sums of integers that go on as floats ------------------------------------------------------------- */
+static bool each_or_all(matching *m, int32_t x, hone_row_number *out, bool *by_column) {
+    *by_column = column_number(m, x, HONE_DTYPE_F32, out);
+    return *by_column || (row_number(m, x, out) && (out->tensor < 0 || out->dtype == HONE_DTYPE_F32));
+}
+/* f32(sum) * a scale [+ a bias] */
+static bool based(matching *m, hone_cpu_epilogue *r, int32_t x) {
+    const hone_x *e = at(m, x);
+    const bool sum = is_fn(m, x, HONE_FN_add);
+    for (int side = 0; side < (sum ? 2 : 1); side++) {
+        const int32_t inner = !sum ? x : side ? e->b : e->a, bias = side ? e->a : e->b;
+        if (!is_fn(m, inner, HONE_FN_mul)) continue;
+        for (int right = 0; right < 2; right++) {
+            const int32_t scale = right ? at(m, inner)->a : at(m, inner)->b;
+            const hone_x *acc = at(m, right ? at(m, inner)->b : at(m, inner)->a);
+            if (acc->kind == HONE_X_CAST && acc->type == HONE_F32 && is_sum(m, acc->a) &&
+                each_or_all(m, scale, &r->scale_b, &r->scale_n))
+                return !sum || each_or_all(m, bias, &r->bias, &r->bias_n);
+        }
+    }
+    return false;
+}
+/* That, or [times] an activation of it [+ a number, or a row] */
+static bool acted(matching *m, hone_cpu_epilogue *r, int32_t x) {
+    const hone_cpu_epilogue saved = *r;
+    int32_t of = and_then(m, x, r);
+    if (of != x && r->then == hone_activate_best()->then && (r->later.tensor < 0 || r->residual.tensor < 0) &&
+        based(m, r, of)) {
+        if (r->later.tensor >= 0) r->residual = r->later;
+        return true;
+    }
+    *r = saved, of = activation(m, x, r);
+    if (based(m, r, of)) return true;
+    *r = saved;
+    return false;
+}
+static bool with_residual(matching *m, hone_cpu_epilogue *r, int32_t x) {
+    const hone_x *e = at(m, x);
+    if (acted(m, r, x)) return true;
+    for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_add); side++) {
+        const int32_t more = side ? e->a : e->b;
+        r->reads_more = read_rows(m, more, &r->more) && r->more.zero.same && r->more.scale.same;
+        if (r->reads_more) r->residual = r->more.at;
+        else if (!load_at(m, more, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) continue;
+        if (acted(m, r, side ? e->b : e->a)) return true;
+    }
+    r->residual = none, r->reads_more = false;
+    return false;
+}
+/* [narrowing] [clamp] [+ residual] that */
+static bool onward(matching *m, hone_cpu_epilogue *r, int32_t x) {
+    if (r->out.dtype != HONE_DTYPE_F32 &&
+        (!divided(m, r, &x) || (r->zero.tensor >= 0 ? r->zero.dtype == HONE_DTYPE_F32 : r->zero.k != 0) ||
+         !r->zero.same || !r->scale.same))
+        return false;
+    if (!with_residual(m, r, x) && !(limited(m, r, &x) && r->lo.same && r->hi.same && with_residual(m, r, x)))
+        return false;
+    r->finish = r->kernel->finish;
+    r->alike = (r->scale_n || r->scale_b.same) && (r->bias_n || r->bias.same);
+    return true;
+}
 static hone_cpu_epilogue *found(matching *m) {
     const hone_instance *in = m->c->instance;
     const hone_stage *s = in->stage + m->stage;
@@ -545,8 +606,15 @@ static hone_cpu_epilogue *found(matching *m) {
         hone_cpu_epilogue *look = looked_up(m, to);
         if (look) return look;
     }
-    if (integers && to == HONE_DTYPE_F32 && scaled(m, r, s->value)) return place_out(m, r) ? r : NULL;
+    if (integers) {
+        if (!(r = fresh(m, to))) return NULL;
+        if (onward(m, r, s->value)) return place_out(m, r) ? r : NULL;
+    }
     if (integers || m->acc < 0) m->r = r = fresh(m, to);
+    else if (to != HONE_DTYPE_F32) {
+        if (simple(m, r, s->value)) return place_out(m, r) ? r : NULL;
+        return (r = fresh(m, to)) && behind(m, r, s->value) && place_out(m, r) ? r : NULL;
+    }
     if (!r || !simple(m, r, s->value) || !place_out(m, r))
         return integers && to == HONE_DTYPE_F32 ? looked_up(m, to) : NULL;
     if (m->acc < 0 && r->bias_n) r->bias.same = true; /* it is read as a row */
@@ -593,141 +661,4 @@ hone_cpu_epilogue *hone_epilogue_elements(hone_arena *a, const hone_cpu_call *c,
                   .patience = 1000,
                   .read = -1};
     return found(&m);
-}
-int64_t hone_epilogue_at(const hone_row_number *r, int n_batch, const int64_t *batch, int64_t m) {
-    int64_t k = r->c + r->at_m[m];
-    for (int q = 0; q < n_batch; q++) k += r->by_batch[q] * batch[q];
-    return k;
-}
-float hone_epilogue_number(const hone_row_number *r, int n_batch, void *const *at, const int64_t *batch,
-                           int64_t m) {
-    if (r->tensor < 0) return r->k;
-    int64_t k = hone_epilogue_at(r, n_batch, batch, m);
-    if (r->dtype == HONE_DTYPE_F32) return ((const float *)at[r->tensor])[k];
-    return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k]
-                                     : (float)((const int8_t *)at[r->tensor])[k];
-}
-static hone_epilogue_row numbers(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch,
-                                 int64_t m) {
-#define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, m)
-    return (hone_epilogue_row){NUMBER(bias), NUMBER(lo), NUMBER(hi),        NUMBER(scale),     NUMBER(zero),
-                               s->low,       s->high,    NUMBER(back_zero), NUMBER(back_scale)};
-#undef NUMBER
-}
-void hone_epilogue_read(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m,
-                        int64_t n0, int64_t n, const uint8_t *bytes, float *room) {
-    if (s->table) {
-        hone_table_floats(s->table->floats, bytes,
-                          (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0,
-                          n);
-        return;
-    }
-    const hone_read_rows *all[] = {&s->source, &s->more};
-    hone_seen_row seen[2] = {0};
-    for (int k = 0; k < 2; k++) {
-        const hone_row_number *from = k ? &s->residual : &s->source.at;
-        const bool own = k || !bytes, is_signed = from->dtype == HONE_DTYPE_I8;
-        if (own && from->tensor < 0) continue; /* no residual */
-        const char *row =
-            own ? (const char *)at[from->tensor] +
-                      (hone_epilogue_at(from, s->n_batch, batch, m) + n0) * hone_dtypes[from->dtype].bytes
-                : (const char *)bytes;
-        if (k ? s->reads_more : s->reads)
-            seen[k] = (hone_seen_row){(const uint8_t *)row, is_signed ? 0x80 : 0,
-                                      hone_epilogue_number(&all[k]->zero, s->n_batch, at, batch, m) +
-                                          (is_signed ? 128.0f : 0.0f),
-                                      hone_epilogue_number(&all[k]->scale, s->n_batch, at, batch, m), NULL};
-        else seen[k].floats = (const float *)(const void *)row;
-    }
-    hone_epilogue_row row = numbers(s, at, batch, m);
-    if (s->bias_n)
-        row.bias = -0.0f,
-        seen[1] = (hone_seen_row){.floats = (const float *)at[s->bias.tensor] +
-                                            hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0};
-    char *out = (char *)at[s->out.tensor] +
-                (hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0) * hone_dtypes[s->out.dtype].bytes;
-    const bool nothing = row.bias == 0 && signbit(row.bias), two = seen[1].bytes || seen[1].floats;
-    hone_joint_fn *joint = !nothing || !two            ? NULL
-                           : s->run == s->kernel->f32  ? s->kernel->joint_f32
-                           : s->run != s->kernel->back ? s->kernel->joint_bytes
-                                                       : NULL;
-    if (!joint || !joint(&row, seen, seen + 1, out, n)) {
-        for (int k = 0; k < 2; k++)
-            if (seen[k].bytes)
-                s->kernel->dequantize(seen[k].bytes, seen[k].over, seen[k].zero, seen[k].scale, room + k * n,
-                                      n),
-                    seen[k].floats = room + k * n;
-        s->run(&row, seen[0].floats, seen[1].floats, out, n);
-    }
-    float *finished = (float *)(void *)out;
-    if (s->activate) s->activate(&finished, 0, 1, n, s->alpha, s->beta);
-}
-void hone_epilogue_columns(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t n0,
-                           int64_t n, int32_t *bias, float *scale, hone_requantize *out) {
-#define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, 0)
-    const int32_t *more = s->bias.tensor < 0 ? NULL
-                                             : (const int32_t *)at[s->bias.tensor] +
-                                                   hone_epilogue_at(&s->bias, s->n_batch, batch, 0);
-    const float *each = s->scale_n ? (const float *)at[s->scale_b.tensor] +
-                                         hone_epilogue_at(&s->scale_b, s->n_batch, batch, 0) + n0
-                                   : NULL;
-    const float left = NUMBER(scale), right = each ? 0 : NUMBER(scale_b), over = NUMBER(scale_y),
-                all = left * right / over;
-    const bool is_signed = s->out.dtype == HONE_DTYPE_I8;
-    const int64_t whole = (n + HONE_REQUANTIZE_BLOCK - 1) / HONE_REQUANTIZE_BLOCK * HONE_REQUANTIZE_BLOCK;
-    *out = (hone_requantize){
-        bias,  scale, (int32_t)NUMBER(zero) + (is_signed ? 128 : 0), is_signed ? 0x80 : 0, false, true,
-        false, false};
-    if (s->bias_n && more) memcpy(bias, more + n0, sizeof *bias * (size_t)n);
-    for (int64_t j = 0; !s->bias_n && j < n; j++) bias[j] = more ? *more : 0;
-    for (int64_t j = 0; each && j < n; j++) scale[j] = left * each[j] / over;
-    for (int64_t j = 0; !each && j < n; j++) scale[j] = all;
-    int odd = 0, wild = 0;
-    for (int64_t j = 0; j < n; j++) odd |= !(scale[j] - scale[j] == 0), wild |= !(fabsf(scale[j]) <= 0.5f);
-    out->nonfinite = odd, out->tame = !wild;
-    for (int64_t j = n; j < whole; j++) bias[j] = 0, scale[j] = 0;
-#undef NUMBER
-}
-void hone_epilogue_run(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m,
-                       int64_t n0, int64_t n, void *acc, int32_t less) {
-#define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, m)
-    int64_t to = hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0;
-    void *out = (char *)at[s->out.tensor] + to * hone_dtypes[s->out.dtype].bytes;
-    if (s->requantize) {
-        int32_t bias =
-            s->bias.tensor < 0
-                ? 0
-                : ((const int32_t *)at[s->bias.tensor])[hone_epilogue_at(&s->bias, s->n_batch, batch, m)];
-        hone_requantize_by_row row = {(int32_t)((uint32_t)bias - (uint32_t)less),
-                                      NUMBER(scale) * NUMBER(scale_b) / NUMBER(scale_y), NUMBER(zero), s->low,
-                                      s->high};
-        s->requantize(&row, acc, out, n);
-        if (s->table) hone_table_bytes(s->table->bytes, out, out, n);
-        return;
-    }
-#undef NUMBER
-    const float *residual = NULL;
-    if (s->residual.tensor >= 0)
-        residual =
-            (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
-    if (s->scaled) {
-#define COLUMNS(which) \
-    ((const float *)at[s->which.tensor] + hone_epilogue_at(&s->which, s->n_batch, batch, m) + n0)
-        const float scale = s->scale_n ? 1 : hone_epilogue_number(&s->scale, s->n_batch, at, batch, m);
-        s->scaled(acc, less, scale, s->scale_n ? COLUMNS(scale_b) : NULL, s->bias_n ? COLUMNS(bias) : NULL,
-                  residual, out, n);
-#undef COLUMNS
-        return;
-    }
-    hone_epilogue_row row = numbers(s, at, batch, m);
-    /* one a column: it takes the residual's place, or is added to the sums first where that is taken */
-    if (s->bias_n) {
-        const float *bias =
-            (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
-        row.bias = -0.0f;
-        for (int64_t j = 0; residual && j < n; j++) ((float *)acc)[j] += bias[j];
-        if (!residual) residual = bias;
-    }
-    s->run(&row, acc, residual, out, n);
-    if (s->activate) s->activate((float *const *)&out, 0, 1, n, s->alpha, s->beta);
 }

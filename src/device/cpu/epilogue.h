@@ -28,17 +28,21 @@ typedef struct hone_cpu_epilogue {
     hone_row_number out;
     bool bias_n;                /* the bias is one a column, the same in every row: where it begins */
     hone_activate_fn *activate; /* what the finished row then gets, in place; or NULL */
+    hone_activation which;      /* the same by its name */
     hone_gate_fn *gate;         /* the same, of other rows and times this one */
     float alpha, beta;          /* its numbers */
     /* and what that gets: times * it + plus + a row, later; or NULL. Only matrix kernels' rows */
     hone_then_fn *then;
     hone_row_number times, plus, later;
+    /* of a sum of floats that becomes bytes behind an activation: what makes floats of it first; or NULL */
+    const struct hone_cpu_epilogue *before;
     int n_batch;
     /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
     hone_requantize_by_row_fn *requantize;
-    /* of a sum of integers: f32(sum) * (scale, or scale_b where scale_n) [+ bias a column] [+ residual]; NULL
-       otherwise */
-    hone_scaled_fn *scaled;
+    /* of a sum of integers that goes on as floats: f32(sum) * scale_b [+ bias], then all of the above in
+       this order; alike: rows but for the residual. NULL otherwise */
+    hone_finish_fn *finish;
+    bool alike;
     hone_row_number scale_b, scale_y;
     bool scale_n; /* scale_b is one a column: where it begins */
     bool by_row;  /* all of its numbers, but for columns', are the same in every row: hone_epilogue_columns */
@@ -76,6 +80,11 @@ float hone_epilogue_number(const hone_row_number *, int n_batch, void *const *at
    blocks of columns (requantize.h). */
 void hone_epilogue_columns(const hone_cpu_epilogue *, void *const *at, const int64_t *batch, int64_t n0,
                            int64_t n, int32_t *bias, float *scale, hone_requantize *);
+/* Rows m0 …, columns n0 … of sums of integers that go on as floats (finish): take is taken away from each
+   column first, less from each row; NULL: nothing. */
+void hone_epilogue_finish(const hone_cpu_epilogue *, void *const *at, const int64_t *batch, int64_t m0,
+                          int64_t m, int64_t n0, int64_t n, const int32_t *sum, ptrdiff_t step,
+                          const int32_t *take, const int32_t *less);
 /* less: taken away from a sum of integers first. acc is scratch, and may be written. */
 void hone_epilogue_run(const hone_cpu_epilogue *, void *const *at, const int64_t *batch /* its indices */,
                        int64_t m, int64_t n0, int64_t n, void *acc, int32_t less);

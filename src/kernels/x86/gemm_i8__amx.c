@@ -29,47 +29,50 @@ hone_gemm_u8_direct_fn hone_gemm_u8_direct__amx;
         else _tile_dpbsud(to, a, b);   \
     } while (0)
 
-static inline __attribute__((always_inline)) void block(bool u, bool two, int m, int64_t groups,
+/* two: more than 16 rows; wide: more than 16 columns. Constants at every call, as u is. */
+static inline __attribute__((always_inline)) void block(bool u, bool two, bool wide, int m, int64_t groups,
                                                         const void *rows, ptrdiff_t a_step, ptrdiff_t a_next,
                                                         const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
     const int8_t *a = rows; /* rows a_step bytes apart, groups of DEEP a_next */
     int32_t some[16 * 16];
     _tile_zero(0);
-    _tile_zero(1);
+    if (wide) _tile_zero(1);
     if (two) _tile_zero(2);
-    if (two) _tile_zero(3);
+    if (two && wide) _tile_zero(3);
     for (int64_t p = 0; p < groups; p += DEEP / 4, a += a_next, b += NR * DEEP) {
         _tile_loadd(4, b, NR * 4);
         _tile_loadd(6, a, a_step);
         DOT(0, 6, 4);
-        _tile_loadd(5, b + 64, NR * 4);
-        DOT(1, 6, 5);
+        if (wide) _tile_loadd(5, b + 64, NR * 4);
+        if (wide) DOT(1, 6, 5);
         if (!two) continue;
         _tile_loadd(7, a + 16 * a_step, a_step);
         DOT(2, 7, 4);
-        DOT(3, 7, 5);
+        if (wide) DOT(3, 7, 5);
     }
     PUT(0, c);
-    PUT(1, c + 16);
+    if (wide) PUT(1, c + 16);
     if (!two) return;
     m -= 16, c += 16 * c_stride;
     PUT(2, c);
-    PUT(3, c + 16);
+    if (wide) PUT(3, c + 16);
 }
 void hone_gemm_i8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c,
                              ptrdiff_t c_stride) {
-    if (m > 16) block(false, true, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
-    else block(false, false, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
+    if (m > 16) block(false, true, true, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
+    else block(false, false, true, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
 }
 void hone_gemm_u8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c,
                              ptrdiff_t c_stride) {
-    if (m > 16) block(true, true, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
-    else block(true, false, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
+    if (m > 16) block(true, true, true, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
+    else block(true, false, true, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
 }
 void hone_gemm_u8_direct__amx(int m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const uint8_t *b,
-                              int32_t *c, ptrdiff_t c_stride) {
-    if (m > 16) block(true, true, m, groups, a, a_step, DEEP, b, c, c_stride);
-    else block(true, false, m, groups, a, a_step, DEEP, b, c, c_stride);
+                              int n, int32_t *c, ptrdiff_t c_stride) {
+    if (m > 16 && n > 16) block(true, true, true, m, groups, a, a_step, DEEP, b, c, c_stride);
+    else if (m > 16) block(true, true, false, m, groups, a, a_step, DEEP, b, c, c_stride);
+    else if (n > 16) block(true, false, true, m, groups, a, a_step, DEEP, b, c, c_stride);
+    else block(true, false, false, m, groups, a, a_step, DEEP, b, c, c_stride);
 }
 #else
 typedef int hone_gemm_i8__amx_not_here;
