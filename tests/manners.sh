@@ -263,9 +263,9 @@ EOF
 fi
 
 # A precision that the device does not have is refused by the server, with its reason; it serves in no other instead.
-"$hone" serve "$model" --http 0 --grpc -1 --metrics -1 --precision tf32 --json >"$folder/ready" 2>"$folder/log" &
+"$hone" serve "$model" --http 0 --grpc -1 --metrics -1 --precision tf32 >/dev/null 2>"$folder/log" &
 server=$!
-for _ in $(seq 100); do [ -s "$folder/ready" ] && break; kill -0 $server 2>/dev/null || break; sleep 0.1; done
+for _ in $(seq 200); do [ -s "$folder/log" ] && break; kill -0 $server 2>/dev/null || break; sleep 0.1; done
 kill $server 2>/dev/null
 wait $server
 grep -q "precision tf32: the CPU has no products in it" "$folder/log" || grep -q "cannot be loaded" "$folder/log" || say "serve --precision tf32: $(cat "$folder/log")"
