@@ -198,9 +198,6 @@ static int do_job(job *j, const hone_words *operands) {
     hone_runtimes_list(j->runtime);
     int rc = hone_runtimes_choose(j->runtime, j->with);
     if (!rc) rc = list_models(j, operands);
-    for (int k = 0; k < j->pythons.n && !rc; k++) /* a name alone is looked for in $PATH */
-        if (strchr(j->pythons.at[k], '/') && access(j->pythons.at[k], X_OK))
-            rc = hone_args_wrong("--python %s: %s", j->pythons.at[k], strerror(errno));
     if (!rc && j->html)
         rc = hone_output_check("--html", j->html, &(hone_words){(const char **)j->model, j->n},
                                &j->wish.inputs);

@@ -71,7 +71,6 @@ try 1 "write it as NAME=SIZE" run "$model" -d =2
 try 1 "each below 2^31" run "$model" -s image=99999999999x1x28x28
 try 1 "Is a directory" run "$model" --top 1 --labels "$folder"
 try 1 "there is no name in it" run "$model" --top 1 --labels /dev/null
-try 1 "/nonexistent/python: No such file" compare "$model" --python /nonexistent/python --runs 2
 column() { "$hone" serve --help | sed -n "s/^\\(.*$1 *\\)$2.*/\\1/p" | wc -m; } # where an option's help begins
 [ "$(column 'HOST:PORT,…' 'no models')" = "$(column GOAL latency)" ] || say "help: the columns of an option that is not ASCII"
 if [ -e /dev/full ]; then
