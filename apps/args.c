@@ -210,8 +210,9 @@ static int names_of(const hone_option *o, char *out, size_t room) {
     const char letter = o->name[1] == '-' ? hone_args_letter(o->name) : 0;
     char head[8] = "";
     if (letter) snprintf(head, sizeof head, "-%c, ", letter);
-    return snprintf(out, room, "%s%s%s%s", o->name[1] == '-' ? (letter ? head : "    ") : "", o->name,
-                    o->value ? " " : "", o->value ? o->value : "");
+    snprintf(out, room, "%s%s%s%s", o->name[1] == '-' ? (letter ? head : "    ") : "", o->name,
+             o->value ? " " : "", o->value ? o->value : "");
+    return (int)hone_text_columns(out, strlen(out));
 }
 static void print_options(const hone_usage *u, const hone_option *options, int width, int wide) {
     char names[128];

@@ -22,6 +22,7 @@ typedef struct { /* one row: what is measured */
     const char *precision;
     int seed;
     double pause_ms;                       /* before each run */
+    bool cast;                             /* files of another type are converted */
     bool resident;                         /* inputs and outputs stay in the device's memory */
     hone_words inputs, shapes, dims, data; /* borrowed words */
 } hone_bench_row;

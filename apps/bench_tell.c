@@ -10,6 +10,7 @@
 
 #include "bench.h"
 #include "hone/hone.h"
+#include "load.h"
 #include "table.h"
 #include "show.h"
 #include "term.h"
@@ -173,8 +174,8 @@ static void tell_against(const hone_bench *b, const hone_bench_result *r, const 
 static void tell_one(const hone_bench *b) {
     const hone_bench_result *r = b->result;
     const hone_stats *s = &r->stats;
-    hone_print(stdout, "model       %s, %s, %d thread%s", r->row.model, r->row.precision, r->row.threads,
-               r->row.threads == 1 ? "" : "s");
+    hone_print(stdout, "model       %s, %s, %d thread%s", hone_model_shown(r->row.model), r->row.precision,
+               r->row.threads, r->row.threads == 1 ? "" : "s");
     if (r->row.pause_ms > 0) hone_print(stdout, ", %g ms before each run", r->row.pause_ms);
     if (r->row.batch) hone_print(stdout, ", batch %d", r->row.batch);
     hone_print(stdout, ", cpu%s%s\n", *b->cpu ? ": " : "", b->cpu);
@@ -203,7 +204,7 @@ static void tell_one(const hone_bench *b) {
 }
 
 static void tell_name(const hone_bench_result *r, char *out, size_t room) {
-    int n = snprintf(out, room, "%.120s", r->row.model);
+    int n = snprintf(out, room, "%.120s", hone_model_shown(r->row.model));
     if (r->row.batch) n += snprintf(out + n, room - (size_t)n, ", batch %d", r->row.batch);
     snprintf(out + n, room - (size_t)n, ", %d thread%s", r->row.threads, r->row.threads == 1 ? "" : "s");
 }
@@ -216,7 +217,7 @@ static void tell_sweep(const hone_bench *b) {
     hone_print(stdout, "cpu         %s; each row in a process of its own\n\n", *b->cpu ? b->cpu : "unnamed");
     for (const hone_bench_result *r = b->result; r < b->result + b->n; r++) {
         bool memory;
-        hone_table_cell(t, "%s", r->row.model);
+        hone_table_cell(t, "%s", hone_model_shown(r->row.model));
         if (r->row.batch) hone_table_cell(t, "%d", r->row.batch);
         else hone_table_cell(t, "-");
         hone_table_cell(t, "%d", r->row.threads);
@@ -326,7 +327,7 @@ static void put_result(FILE *to, const hone_bench *b, const hone_bench_result *r
     const hone_stats *s = &r->stats;
     int every = (s->n + SAMPLES - 1) / SAMPLES;
     fprintf(to, "{\"model\": ");
-    hone_json_put_text(to, r->row.model, strlen(r->row.model));
+    hone_json_put_text(to, hone_model_shown(r->row.model), strlen(hone_model_shown(r->row.model)));
     hone_json_member_text(to, "device", b->device);
     hone_json_member_text(to, "cpu", b->cpu);
     hone_json_member_text(to, "precision", r->row.precision);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "dims.h"
 #include "feed.h"
 #include "hone/tools.h"
 #include "load.h"
@@ -138,6 +139,13 @@ static int set_batch(work *w, const hone_feed_wish *first) {
         return hone_args_wrong("--batch %d: %s has no input whose first dim is free; its first is %s", batch,
                                w->row->model, w->n_in ? hone_model_input(w->model, 0)->shape : "not there");
     }
+    for (int k = 0; k < w->row->dims.n; k++) { /* "batch=2" beside --batch 3 */
+        char name[HONE_DIM_NAME];
+        hone_dim_name(lead, 0, name);
+        length = strlen(name);
+        if (!strncmp(w->row->dims.at[k], name, length) && w->row->dims.at[k][length] == '=')
+            return hone_args_wrong("--batch %d and --dim %s: one of the two", batch, w->row->dims.at[k]);
+    }
     char(*text)[NAME + RANK_MAX * 24] = hone_must_alloc(sizeof *text * (size_t)w->n_in);
     const char **at = hone_must_alloc(sizeof *at * (size_t)w->n_in);
     for (int k = 0; k < w->n_in; k++) {
@@ -156,8 +164,11 @@ static int set_batch(work *w, const hone_feed_wish *first) {
         words++;
     }
     hone_words shapes = {at, words};
-    hone_feed_wish again = {
-        .inputs = first->inputs, .shapes = &shapes, .seed = first->seed, .picture = first->picture};
+    hone_feed_wish again = {.inputs = first->inputs,
+                            .shapes = &shapes,
+                            .seed = first->seed,
+                            .picture = first->picture,
+                            .cast = first->cast};
     hone_fed *before = w->fed;
     w->fed = hone_must_alloc(sizeof *w->fed * (size_t)w->n_in);
     if (!rc) rc = hone_feed(w->model, &again, w->fed);
@@ -354,8 +365,11 @@ static int serve(const hone_bench_row *row, const char *files, FILE *from, FILE 
     work w = {.row = row, .to = to, .files = files};
     hone_times times = {0};
     char line[4096];
-    w.wish = (hone_feed_wish){
-        .inputs = &row->inputs, .shapes = &row->shapes, .seed = row->seed, .dims = &row->dims};
+    w.wish = (hone_feed_wish){.inputs = &row->inputs,
+                              .shapes = &row->shapes,
+                              .seed = row->seed,
+                              .dims = &row->dims,
+                              .cast = row->cast};
     int rc = hone_where_import(&w.where);
     if (!rc && files && !wait_for_load(from, to)) rc = 1;
     if (!rc) rc = open_model(&w);
@@ -396,6 +410,7 @@ int hone_worker_main(int argc, char **argv) {
         {"--batch", "N", "", HONE_ARG_INT, &row.batch, 0},
         {"--precision", "P", "", HONE_ARG_TEXT, &row.precision, 0},
         {"--resident", NULL, "", HONE_ARG_FLAG, &row.resident, 0},
+        {"--cast", NULL, "", HONE_ARG_FLAG, &row.cast, 0},
         {0},
     };
     const hone_usage usage = {
@@ -415,8 +430,10 @@ static void put_word(FILE *to, const char *word) {
     hone_json_put_text(to, word, strlen(word));
 }
 void hone_bench_words(FILE *to, const hone_bench_row *row) {
-    fprintf(to, "[\"--threads=%d\", \"--seed=%d\", \"--batch=%d\"", row->threads, row->seed, row->batch);
+    fprintf(to, "[\"--threads=%d\", \"--batch=%d\"", row->threads, row->batch);
+    if (row->seed) fprintf(to, ", \"--seed=%d\"", row->seed);
     if (row->resident) fprintf(to, ", \"--resident\"");
+    if (row->cast) fprintf(to, ", \"--cast\"");
     /* programs of before do not know it */
     if (row->pause_ms > 0) fprintf(to, ", \"--pause=%.9g\"", row->pause_ms);
     for (int k = 0; k < row->inputs.n; k++) put_word(to, "--input"), put_word(to, row->inputs.at[k]);

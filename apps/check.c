@@ -160,16 +160,15 @@ static void tell_plan(const hone_planned *p, const char *device) {
                        p->guessed, dim, plain);
         printf("\n");
     }
-    hone_print(stdout, "where   %s: %d node%s in %d step%s: ", device, a.nodes, a.nodes == 1 ? "" : "s",
+    hone_print(stdout, "where   %s: %d node%s in %d step%s", device, a.nodes, a.nodes == 1 ? "" : "s",
                a.steps, a.steps == 1 ? "" : "s");
     const way order[] = {DEVICE, KERNEL, TILE, HOST, NO_STEP};
     for (int k = 0, told = 0; k < WAYS; k++)
         if (a.count[order[k]])
-            hone_print(stdout, "%s%d %s", told++ ? ", " : "", a.count[order[k]], ways[order[k]].text);
+            hone_print(stdout, "%s%d %s", told++ ? ", " : ": ", a.count[order[k]], ways[order[k]].text);
     printf("\n");
     tell_devices(p->plan);
-    hone_print(stdout, "memory  %s%s at the peak: ", p->partial ? "at least " : "",
-               hone_text_bytes(a.memory));
+    hone_print(stdout, "memory  %s%s at the peak", p->partial ? "at least " : "", hone_text_bytes(a.memory));
     const struct {
         const char *key, *text;
     } parts[] = {{"parameter_bytes", "parameters"}, {"packed_bytes", "packed parameters"},
@@ -178,7 +177,7 @@ static void tell_plan(const hone_planned *p, const char *device) {
     for (size_t k = 0, told = 0; k < sizeof parts / sizeof *parts; k++) {
         double bytes = hone_json_number(p->plan, parts[k].key, 0);
         if (bytes > 0)
-            hone_print(stdout, "%s%s %s", told++ ? ", " : "", hone_text_bytes(bytes), parts[k].text);
+            hone_print(stdout, "%s%s %s", told++ ? ", " : ": ", hone_text_bytes(bytes), parts[k].text);
     }
     printf("\n");
     if (!p->partial) return;

@@ -71,6 +71,9 @@ static int halve(const char *from, const char *to, const char *precision, const 
         return hone_args_wrong(
             "--precision %s: a model is written in f16 or bf16; without --precision its types stay",
             precision);
+    if (data->n && strcmp(precision, "f16") != 0)
+        return hone_args_wrong(
+            "--data goes with --precision f16: only f16 has a range that values may leave");
     char *text = NULL;
     hone_quantizing wish = {.form = precision};
     hone_model *m = NULL;
@@ -96,9 +99,8 @@ static int halve(const char *from, const char *to, const char *precision, const 
     hone_text_release(text);
     return 0;
 }
-static int compile(const char *from, const char *to, hone_where *where, bool json) {
-    int rc = hone_where_begin(where);
-    if (rc) return rc;
+static int compile(const char *from, const char *to, bool json) {
+    int rc;
     hone_model *m = NULL;
     int format = format_of(to);
     if (format < 0) {
@@ -173,11 +175,11 @@ int hone_cmd_compile(int argc, char **argv) {
         "hone compile model.onnx -o small.onnx",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO)
+    if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&where)))
         rc = !to         ? hone_args_wrong("-o is missing: hone compile MODEL -o FILE")
              : precision ? halve(operands.at[0], to, precision, &data, json)
              : data.n    ? hone_args_wrong("--data goes with --precision f16")
-                         : compile(operands.at[0], to, &where, json);
+                         : compile(operands.at[0], to, json);
     hone_where_free(&where);
     hone_words_free(&operands), hone_words_free(&data);
     return rc;

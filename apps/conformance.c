@@ -259,7 +259,7 @@ int hone_cmd_conformance(int argc, char **argv) {
          &j.rtol, 0},
         {"--atol", "A", "(1e-7; Fourier transforms 1e-4)", HONE_ARG_NUMBER, &j.atol, 0},
         {"--min", "N", "succeed when at least N cases pass, whatever else fails", HONE_ARG_INT, &j.least, 1},
-        {"--jobs", "N", "cases at a time (all cores)", HONE_ARG_INT, &j.jobs, 1},
+        {"--jobs", "N", "cases at a time (all cores)", HONE_ARG_THREADS, &j.jobs, 1},
         {"--seconds", "N", "a case may take (20)", HONE_ARG_INT, &j.seconds, 1},
         {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG,
          &j.interpret, 0},

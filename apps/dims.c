@@ -83,7 +83,7 @@ static int take(hone_dims_known *f, const hone_words *words) {
         char name[HONE_DIM_NAME], *end;
         int length = 0;
         const char *text = hone_args_after(words->at[k], &length);
-        if (!text || !isdigit((unsigned char)*text))
+        if (!text || !length || !isdigit((unsigned char)*text))
             return hone_args_wrong("--dim %s: write it as NAME=SIZE, as in --dim batch=8", words->at[k]);
         long long value = strtoll(text, &end, 10);
         if (*end || value > INT32_MAX)

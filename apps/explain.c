@@ -24,7 +24,7 @@ static int no_node(const hone_model *m, const char *node, const char *path) {
     int rc = near ? hone_args_wrong("there is no node '%s'; did you mean '%s'?", node, near)
                   : hone_args_wrong("there is no node '%s'; give a name, or a number from 0 to %d ('hone "
                                     "inspect %s --nodes' lists them)",
-                                    node, n - 1, path);
+                                    node, n - 1, hone_model_shown(path));
     free(names);
     hone_json_free(r);
     hone_text_release(text);

@@ -25,6 +25,15 @@ static int find_input(const hone_model *m, const char *name, int length) {
     }
     return -1;
 }
+/* "NAME=REST" with the name of an input, which may hold a '=' itself: the input's number, or -1. */
+static int find_named(const hone_model *m, const char *word, const char **rest) {
+    for (const char *equals = strchr(word, '='); equals; equals = strchr(equals + 1, '=')) {
+        const int k = find_input(m, word, (int)(equals - word));
+        *rest = equals + 1;
+        if (k >= 0) return k;
+    }
+    return -1;
+}
 
 /* The nearest of the inputs' names; NULL where none is near. */
 static const char *near_input(const hone_model *m, const char *name, int length) {
@@ -38,18 +47,19 @@ static const char *near_input(const hone_model *m, const char *name, int length)
 /* "NAME=REST" for an input by its name; REST alone for the input `next`. The input's number, -1 after a line
    that says what is wrong. */
 static int pick(const hone_model *m, const char *option, const char *word, int next, const char **rest) {
-    int length = 0, n = hone_model_inputs(m), k = -1;
+    int length = 0, n = hone_model_inputs(m), k = find_named(m, word, rest);
+    if (k >= 0) return k;
     *rest = hone_args_after(word, &length);
-    if (*rest && (k = find_input(m, word, length)) >= 0) return k;
     const char *near = *rest ? near_input(m, word, length) : NULL;
     if (near) {
         hone_args_wrong("%s %s: the model has no input '%.*s'; did you mean '%s'?", option, word, length,
                         word, near);
         return -1;
     }
+    if (*rest && !n) return hone_args_wrong("%s %s: the model has no inputs", option, word), -1;
     if (*rest) {
         hone_args_wrong("%s %s: the model has no input '%.*s'; its first is '%s'", option, word, length, word,
-                        n ? hone_model_input(m, 0)->name : "");
+                        hone_model_input(m, 0)->name);
         return -1;
     }
     *rest = word;
@@ -216,7 +226,8 @@ static int feed_random(const hone_port *port, const hone_dims_known *dims, shape
     hone_status status = hone_tensor_create(port->dtype, s->dim, s->rank, &out->value);
     if (status) return hone_args_failed(status);
     out->guessed = told[0] != 0;
-    if (port->dtype != HONE_DTYPE_STRING) fill(out->value, (uint64_t)seed * 1000003u + (uint64_t)k);
+    out->drawn = port->dtype != HONE_DTYPE_STRING;
+    if (out->drawn) fill(out->value, (uint64_t)seed * 1000003u + (uint64_t)k);
     if (port->dtype == HONE_DTYPE_STRING) snprintf(out->from, sizeof out->from, "empty strings%s", told);
     else
         snprintf(out->from, sizeof out->from, "random %s, seed %d%s",
@@ -430,7 +441,7 @@ static int add_archive(const hone_model *m, const char *path, hone_words *files)
 /* What is given comes first: its dims are those of the others, too. */
 static int feed_all(const hone_model *m, hone_feed_wish *wish, hone_dims_known *dims, shape *shapes,
                     const hone_words *files, hone_fed *out) {
-    int n = hone_model_inputs(m), rc = 0, pictures = 0;
+    int n = hone_model_inputs(m), rc = 0, pictures = 0, drawn = 0;
     for (int late = 0; late < 2 && !rc; late++) {
         for (int k = 0; k < n && !rc; k++) {
             const hone_port *port = hone_model_input(m, k);
@@ -458,6 +469,9 @@ static int feed_all(const hone_model *m, hone_feed_wish *wish, hone_dims_known *
         rc = hone_args_wrong("--resize, --crop, --mean, --std and --order are for pictures, and no input is "
                              "one: --input photo.jpg");
     wish->guessed[0] = 0;
+    for (int k = 0; k < n; k++) drawn += out[k].drawn;
+    if (!rc && !drawn && hone_args_given("--seed"))
+        rc = hone_args_wrong("--seed is of random inputs, and no input is one");
     for (int k = 0; k < n; k++)
         if (out[k].guessed) hone_dims_guesses(dims, wish->guessed, sizeof wish->guessed);
     wish->other = hone_dims_other(dims);
@@ -475,7 +489,8 @@ int hone_feed(const hone_model *m, hone_feed_wish *wish, hone_fed *out) {
         int k = pick(m, "--shape", wish->shapes->at[i], i, &rest);
         rc = k < 0;
         if (!rc && !read_shape(rest, &shapes[k]))
-            rc = hone_args_wrong("--shape %s: write dims as 1x3x224x224 (or 'scalar')", wish->shapes->at[i]);
+            rc = hone_args_wrong("--shape %s: write dims as 1x3x224x224, each below 2^31 (or 'scalar')",
+                                 wish->shapes->at[i]);
     }
     for (int k = 0; k < n; k++)
         files[k].at = hone_must_alloc(sizeof *files[k].at * (size_t)(wish->inputs->n + 1));

@@ -12,6 +12,7 @@ typedef struct {
     hone_value *source; /* owner of the bytes when `value` is a view of them, else NULL */
     bool guessed;       /* free dims were guessed */
     char from[512];     /* "three.npy", "random from -1 to 1, seed 0; batch = 1 is a guess" */
+    bool drawn;         /* random, from the seed */
 } hone_fed;
 
 typedef struct {

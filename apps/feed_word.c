@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   feed_word: see feed_word.h. Numbers are read as i64 where they are whole, else as f64, and then brought
-   into the input's type, which says so where one does not fit. */
+   feed_word: see feed_word.h. Numbers are read as i64, or u64, where they are whole, else as f64, and then
+   brought into the input's type, which says so where one does not fit. */
 #include "feed_word.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +15,13 @@ static const struct {
     const char *word, *number;
 } names[] = {{"zeros", "0"}, {"ones", "1"}, {"true", "1"}, {"false", "0"}};
 
+typedef struct {
+    double f;
+    uint64_t bits; /* of a whole number */
+    enum { SIGNED, UNSIGNED /* beyond i64 */, FRACTION } kind;
+} number;
 /* A number, "nan" and "inf" included, up to `end`. */
-static bool read_number(const char *text, const char *end, double *as_f64, int64_t *as_i64, bool *whole) {
+static bool read_number(const char *text, const char *end, number *out) {
     char copy[64], *stop;
     const size_t n = (size_t)(end - text);
     if (!n || n >= sizeof copy || *text == ' ') return false;
@@ -23,19 +29,20 @@ static bool read_number(const char *text, const char *end, double *as_f64, int64
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (!strcmp(copy, names[k].word)) strcpy(copy, names[k].number);
     errno = 0;
-    *as_i64 = strtoll(copy, &stop, 10);
-    *whole = !*stop && !errno;
-    if (*whole) return *as_f64 = (double)*as_i64, true;
-    *as_f64 = strtod(copy, &stop);
-    return stop != copy && !*stop;
+    const long long whole = strtoll(copy, &stop, 10);
+    if (!*stop && !errno) return *out = (number){(double)whole, (uint64_t)whole, SIGNED}, true;
+    errno = 0;
+    const unsigned long long large = strtoull(copy, &stop, 10);
+    if (!*stop && !errno && *copy != '-') return *out = (number){(double)large, large, UNSIGNED}, true;
+    errno = 0;
+    *out = (number){strtod(copy, &stop), 0, FRACTION};
+    return stop != copy && !*stop && !(errno && isinf(out->f)); /* 1e400 is no infinity */
 }
 static bool are_numbers(const char *text) {
-    double f;
-    int64_t i;
-    bool whole;
+    number x;
     for (const char *p = text;; p++) {
         const char *end = p + strcspn(p, ",");
-        if (!read_number(p, end, &f, &i, &whole)) return false;
+        if (!read_number(p, end, &x)) return false;
         if (!*end) return true;
         p = end;
     }
@@ -63,20 +70,21 @@ static int fill_text(const char *text, hone_value *v) {
 }
 int hone_word_make(const hone_port *port, const char *text, const int64_t *dims, int rank, hone_value **out) {
     const bool strings = port->dtype == HONE_DTYPE_STRING, list = !strings && strchr(text, ',');
-    bool all_whole = true, whole;
-    double f = 0;
-    int64_t i = 0;
+    bool whole = true, large = false, negative = false;
+    number x = {0};
     for (const char *p = text, *end; !strings; p = end + 1) {
         end = p + strcspn(p, ",");
-        if (!read_number(p, end, &f, &i, &whole))
+        if (!read_number(p, end, &x))
             return hone_args_wrong("--input %s=%s: '%s' is no number", port->name, text, p);
-        all_whole &= whole;
+        whole &= x.kind != FRACTION, large |= x.kind == UNSIGNED, negative |= x.f < 0;
         if (!*end) break;
     }
+    whole &= !(large && negative); /* no type has both */
     hone_value *v = NULL;
-    hone_status s = hone_tensor_create(strings     ? HONE_DTYPE_STRING
-                                       : all_whole ? HONE_DTYPE_I64
-                                                   : HONE_DTYPE_F64,
+    hone_status s = hone_tensor_create(strings  ? HONE_DTYPE_STRING
+                                       : !whole ? HONE_DTYPE_F64
+                                       : large  ? HONE_DTYPE_U64
+                                                : HONE_DTYPE_I64,
                                        dims, rank, &v);
     if (s) return hone_args_failed(s);
     const int64_t n = hone_value_elements(v);
@@ -87,9 +95,9 @@ int hone_word_make(const hone_port *port, const char *text, const int64_t *dims,
     const char *p = text;
     for (int64_t k = 0; k < n && !rc && !strings; k++) {
         const char *end = p + strcspn(p, ",");
-        if (list || k == 0) read_number(p, end, &f, &i, &whole);
-        if (all_whole) ((int64_t *)hone_value_data(v))[k] = i;
-        else ((double *)hone_value_data(v))[k] = f;
+        if (list || k == 0) read_number(p, end, &x);
+        if (whole) ((uint64_t *)hone_value_data(v))[k] = x.bits;
+        else ((double *)hone_value_data(v))[k] = x.f;
         if (list) p = end + (*end == ',');
     }
     if (!rc && !strings && (s = hone_value_cast(v, port->dtype, out)))

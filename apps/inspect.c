@@ -227,10 +227,15 @@ int hone_cmd_inspect(int argc, char **argv) {
         bool known = false;
         for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) known |= !strcmp(w.sort, orders[k]);
         if (strcmp(w.sort, "number") != 0) w.nodes = true;
-        rc = known ? hone_where_begin(&where) : 1;
+        const bool more = w.nodes || w.passes || w.memory || w.text || w.json;
+        rc = !known ? hone_args_wrong("--sort %s: nodes are sorted by work, bytes or parameters", w.sort)
+             : w.dot && (more || w.html)
+                 ? hone_args_wrong("--dot prints the graph and nothing else: leave the other options away")
+             : w.html && more
+                 ? hone_args_wrong(
+                       "--html writes a page and prints nothing else: leave the other options away")
+                 : hone_where_begin(&where);
         if (!rc) rc = inspect(operands.at[0], &w);
-        else if (!known)
-            rc = hone_args_wrong("--sort %s: nodes are sorted by work, bytes or parameters", w.sort);
     }
     hone_where_free(&where);
     hone_words_free(&operands);

@@ -112,11 +112,14 @@ int hone_labels_read(const char *path, hone_labels *out) {
     out->text = hone_must_alloc(BYTES + 1);
     size_t n = fread(out->text, 1, BYTES, f);
     bool more = n == BYTES && fgetc(f) != EOF;
+    const int bad = ferror(f) ? errno : 0; /* a folder can be opened, too */
     fclose(f);
+    if (bad) return hone_args_wrong("--labels %s: %s", path, strerror(bad));
     if (more) return hone_args_wrong("--labels %s: more than %d MB of names", path, BYTES >> 20);
     out->text[n] = 0;
     char *p = out->text;
     skip(&p);
+    if (!*p) return hone_args_wrong("--labels %s: there is no name in it", path);
     if (*p != '[' && *p != '{') lines(out);
     else if (!tree(out, p))
         return hone_args_wrong(

@@ -113,8 +113,8 @@ hone_status hone_load_for(const char *path, const hone_words *inputs, hone_model
     for (int k = 0; k < inputs->n; k++) {
         bool known = !hone_args_after(inputs->at[k], &length);
         for (int i = 0; i < hone_model_inputs(*out) && !known; i++) {
-            const char *name = hone_model_input(*out, i)->name;
-            known = strlen(name) == (size_t)length && !memcmp(name, inputs->at[k], (size_t)length);
+            const char *name = hone_model_input(*out, i)->name; /* there may be a '=' in it */
+            known = !strncmp(inputs->at[k], name, strlen(name)) && inputs->at[k][strlen(name)] == '=';
         }
         if (!known && (names[n] = strndup(inputs->at[k], (size_t)length))) n++;
     }

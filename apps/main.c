@@ -42,6 +42,11 @@ const hone_command hone_commands[] = {
 };
 enum { COMMANDS = sizeof hone_commands / sizeof *hone_commands - 1, NAME_WIDE = 12 };
 
+/* What was printed has to arrive: the exit code. */
+static int written(int rc) {
+    return (fflush(stdout) || ferror(stdout)) && !rc ? hone_args_wrong("the output could not be written")
+                                                     : rc;
+}
 static int help(FILE *to) {
     const char *bold = hone_paint(to, HONE_BOLD), *plain = hone_paint(to, HONE_PLAIN);
     fprintf(to,
@@ -53,7 +58,7 @@ static int help(FILE *to) {
         hone_help_put(to, hone_commands[k].what, NAME_WIDE + 4, hone_help_columns(to), NAME_WIDE + 4);
     }
     fprintf(to, "\n'hone COMMAND --help' shows a command's options and examples.\n");
-    return to == stdout ? 0 : 1;
+    return to == stdout ? written(0) : 1;
 }
 
 static int unknown(const char *word) {
@@ -75,20 +80,18 @@ int main(int argc, char **argv) {
     if (!*word) return help(stderr);
     bool helping = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
     if (helping && argc < 3) return help(stdout);
+    if (helping && argc > 3) return hone_args_wrong("'%s' is one word too many: hone help COMMAND", argv[3]);
     if (helping && !strcmp(argv[2], "help")) return help(stdout);
     if (helping) word = argv[2], ask[1] = argv[2], argc = 3, argv = ask; /* help COMMAND is COMMAND --help */
     if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
         printf("hone %s\n", hone_version());
-        return 0;
+        return written(0);
     }
     hone_args_stdin(hone_load_stdin);
     for (int k = 0; k < COMMANDS; k++) {
         if (strcmp(word, hone_commands[k].name) != 0) continue;
         int rc = hone_commands[k].run(argc - 1, argv + 1);
-        rc = hone_args_end(rc);
-        if ((fflush(stdout) || ferror(stdout)) && !rc)
-            rc = hone_args_wrong("the output could not be written");
-        return rc;
+        return written(hone_args_end(rc));
     }
     return unknown(word);
 }

@@ -152,6 +152,8 @@ int hone_cmd_man(int argc, char **argv) {
                               "hone man run | man -l -\nhone man -o man1",
                               options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
+    if (rc == HONE_ARGS_GO && folder && operands.n)
+        rc = hone_args_wrong("-o writes the pages of all commands: leave '%s' away", operands.at[0]);
     if (rc == HONE_ARGS_GO && folder && mkdir(folder, 0777) && errno != EEXIST)
         rc = hone_args_wrong("-o %s: %s", folder, strerror(errno));
     if (rc == HONE_ARGS_GO && !folder) to = stdout, rc = man_page(operands.n ? operands.at[0] : "");

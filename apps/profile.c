@@ -31,6 +31,7 @@ static int open_model(hone_profiled *j) {
                                j->precision);
     hone_status s = hone_load_for(j->path, &j->inputs, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
+    hone_where_doubt(&j->where, j->model);
     if (j->away) { /* a run as it is, and another in which each step is replayed by itself */
         hone_options plain = j->options;
         plain.profile = 0, plain.stay = 1, j->options.profile = 3;

@@ -66,6 +66,7 @@ static int open_model(job *j) {
     const int rc = hone_ranges_find(j->model, &j->data, j->precision, j->threads, &j->keep_f32, &j->ranges);
     if (rc) return rc;
     options.keep_f32 = j->keep_f32;
+    hone_where_doubt(&j->where, j->model);
     if ((s = hone_session_create(j->model, &options, &j->session))) return hone_args_failed(s);
     j->n_in = hone_model_inputs(j->model);
     j->n_out = hone_model_outputs(j->model);
@@ -520,10 +521,14 @@ int hone_cmd_run(int argc, char **argv) {
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&j.where))) {
         j.path = operands.at[0];
-        rc = j.check && (j.inputs.n || j.shapes.n || j.dims.n || hone_picture_wished(&j.wish))
-                 ? hone_args_wrong("--check brings its own inputs: leave --input, --shape, --dim and what is "
-                                   "for pictures away")
-                 : do_job(&j);
+        rc =
+            j.check && (j.inputs.n || j.shapes.n || j.dims.n || hone_args_given("--seed") ||
+                        hone_picture_wished(&j.wish))
+                ? hone_args_wrong("--check brings its own inputs: leave --input, --shape, --dim, --seed and "
+                                  "what is for pictures away")
+            : j.interpret && j.wisdom
+                ? hone_args_wrong("--wisdom is for kernels: the interpreter has none; leave --interpret away")
+                : do_job(&j);
     }
     for (int k = 0; k < j.n_out && j.out; k++) hone_value_free(j.out[k]);
     if (j.fed) hone_feed_free(j.fed, j.n_in);

@@ -60,11 +60,16 @@ static statistics measure(const hone_value *v) {
     return s;
 }
 
+/* A whole number has all its digits: it may be a token's. */
+static void put_number(FILE *to, hone_dtype t, double x) {
+    static const double exact = 9007199254740992; /* 2^53 */
+    const bool whole = strchr("iu", hone_dtype_name(t)[0]) && fabs(x) <= exact;
+    fprintf(to, whole ? "%.0f" : "%.5g", isnan(x) ? NAN : x); /* the sign of a NaN says nothing */
+}
 static void put_element(FILE *to, const hone_value *v, int64_t k) {
     size_t bytes;
     if (hone_value_dtype(v) != HONE_DTYPE_STRING) {
-        const double x = hone_value_number(v, k);
-        fprintf(to, "%.5g", isnan(x) ? NAN : x); /* its sign says nothing */
+        put_number(to, hone_value_dtype(v), hone_value_number(v, k));
         return;
     }
     const char *text = hone_value_text(v, k, &bytes);
@@ -84,7 +89,9 @@ void hone_show_value(FILE *to, const char *indent, const hone_value *v) {
     int64_t n = hone_value_elements(v);
     if (is_numeric(v) && n > 1) {
         statistics s = measure(v);
-        fprintf(to, "%smin %.5g  max %.5g  mean %.5g", indent, s.min, s.max, s.mean);
+        fprintf(to, "%smin ", indent), put_number(to, hone_value_dtype(v), s.min);
+        fputs("  max ", to), put_number(to, hone_value_dtype(v), s.max);
+        fprintf(to, "  mean %.5g", s.mean);
         if (s.nan || s.inf) fprintf(to, "  (%lld NaN, %lld infinite)", (long long)s.nan, (long long)s.inf);
         fputc('\n', to);
     }

@@ -20,7 +20,7 @@ static const char codes[][8] = {[HONE_PLAIN] = "\033[0m",
 /* A terminal that obeys escapes. */
 static bool is_screen(FILE *to) {
     const char *term = getenv("TERM");
-    return fileno(to) >= 0 && isatty(fileno(to)) && !(term && !strcmp(term, "dumb"));
+    return fileno(to) >= 0 && isatty(fileno(to)) && !(term && (!*term || !strcmp(term, "dumb")));
 }
 const char *hone_paint(FILE *to, hone_colour c) {
     const char *no = getenv("NO_COLOR");

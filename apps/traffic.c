@@ -96,13 +96,18 @@ static int read_list(const char *option, const char *text, bool whole, double mo
     return 0;
 }
 
+/* Those that were said; none where they are found. */
+static int read_levels(const char *clients, const char *rates, double *at, int *n) {
+    const char *said = rates ? rates : clients;
+    *n = 0;
+    if (!said || !strcmp(said, "auto")) return 0;
+    return rates ? read_list("--rate", rates, false, 1e7, at, n)
+                 : read_list("--concurrency", clients, true, CLIENTS_MAX, at, n);
+}
 static int levels(sweep *s, const char *clients, const char *rates) {
     double at[LEVELS_MAX];
-    int rc = 0;
-    if (rates && !strcmp(rates, "auto")) return seek_rates(s);
-    if (!rates && (!clients || !strcmp(clients, "auto"))) return seek_clients(s);
-    rc = rates ? read_list("--rate", rates, false, 1e7, at, &s->levels)
-               : read_list("--concurrency", clients, true, CLIENTS_MAX, at, &s->levels);
+    int rc = read_levels(clients, rates, at, &s->levels);
+    if (!rc && !s->levels) return rates ? seek_rates(s) : seek_clients(s);
     for (int k = 0; k < s->levels && !rc; k++) rc = measure(s, rates ? 0 : (int)at[k], rates ? at[k] : 0);
     return rc;
 }
@@ -147,7 +152,7 @@ int hone_cmd_load(int argc, char **argv) {
     double within = 10;
     const hone_option options[] = {
         {"--model", "NAME", "the model; it must be loaded there", HONE_ARG_TEXT, &model, 0},
-        {"--version", "V", "one version of it; else the server chooses", HONE_ARG_TEXT, &version, 0},
+        {"--model-version", "V", "one version of it; else the server chooses", HONE_ARG_TEXT, &version, 0},
         {"--concurrency", "1,8,32",
          "so many requests under way at once, one level each; auto (the default): until more bring no more",
          HONE_ARG_TEXT, &clients, 0},
@@ -201,13 +206,17 @@ int hone_cmd_load(int argc, char **argv) {
         t->model.name = (char *)model, t->model.version = (char *)version;
         rc = !model || !*model ? hone_args_wrong("--model is missing: hone load URL --model NAME")
              : strspn(version, "0123456789") != strlen(version)
-                 ? hone_args_wrong("--version %s: versions are whole numbers", version)
+                 ? hone_args_wrong("--model-version %s: versions are whole numbers", version)
              : clients && rates     ? hone_args_wrong("--concurrency or --rate: one of the two")
              : t->windows_most > 64 ? hone_args_wrong("--windows %d: at most 64", t->windows_most)
              : t->connections > CLIENTS_MAX
                  ? hone_args_wrong("--connections %d: at most %d", t->connections, CLIENTS_MAX)
              : wish.distinct > 1024 ? hone_args_wrong("--distinct %d: at most 1024", wish.distinct)
                                     : 0;
+        if (!rc && t->steady && !rates) rc = hone_args_wrong("--steady goes with --rate");
+        double at[LEVELS_MAX];
+        int n = 0;
+        if (!rc) rc = read_levels(clients, rates, at, &n);
         if (!rc && grpc && json_tensors) rc = hone_args_wrong("--json-tensors is for HTTP: gRPC sends bytes");
         if (!rc && grpc && !(t->protocol = hone_traffic_grpc()))
             rc = hone_args_wrong("--grpc: libnghttp2 is not here, or was not when this hone was built: "

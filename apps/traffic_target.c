@@ -89,6 +89,10 @@ int hone_target_read(const char *url, bool grpc, hone_target *out) {
         return hone_args_wrong("%s: that is no address; one is http://127.0.0.1:8000", url);
     snprintf(out->host, sizeof out->host, "%.*s", (int)host_n, host);
     snprintf(out->port, sizeof out->port, "%.*s", port_n ? (int)port_n : 5, port_n ? colon + 1 : usual);
+    char *stop;
+    const long port = strtol(out->port, &stop, 10);
+    if (*stop || port < 1 || port > 65535)
+        return hone_args_wrong("%s: '%s' is no port: a number from 1 to 65535", url, out->port);
     struct addrinfo *found = NULL, hint = {.ai_socktype = SOCK_STREAM};
     int bad = getaddrinfo(out->host, out->port, &hint, &found), fd = -1;
     if (bad) return hone_args_wrong("%s: %s", url, gai_strerror(bad));

@@ -3,11 +3,14 @@
 #include "where.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hone/device.h"
+#include "hone/tools.h"
+#include "json.h"
 
 static const char DEVICE[] = "HONE_COMMAND_DEVICE", PLACE[] = "HONE_COMMAND_PLACE",
                   PLUGINS[] = "HONE_COMMAND_PLUGINS", OPS[] = "HONE_COMMAND_OPS";
@@ -48,6 +51,28 @@ int hone_where_begin(hone_where *w) {
     }
     if (w->place.n && !w->lines) w->lines = join(&w->place);
     return 0;
+}
+void hone_where_doubt(const hone_where *w, const hone_model *m) {
+    char *text = NULL;
+    if (!w->place.n || hone_model_report(m, "graph", &text)) return;
+    hone_json *graph = hone_json_read(text);
+    for (int k = 0; k < w->place.n && graph; k++) {
+        const char *equals = strrchr(w->place.at[k], '=');
+        bool fits = !equals;
+        char pattern[256];
+        snprintf(pattern, sizeof pattern, "%.*s", equals ? (int)(equals - w->place.at[k]) : 0,
+                 w->place.at[k]);
+        for (const hone_json *part = graph->first; part && !fits; part = part->next) { /* main, and bodies */
+            const hone_json *nodes = hone_json_get(part, "nodes");
+            for (const hone_json *n = nodes ? nodes->first : NULL; n && !fits; n = n->next)
+                fits = fnmatch(pattern, hone_json_text(n, "name", ""), 0) == 0;
+        }
+        if (!fits)
+            hone_args_warn("--place %s: no node has such a name; 'hone inspect MODEL --nodes' lists them",
+                           w->place.at[k]);
+    }
+    hone_json_free(graph);
+    hone_text_release(text);
 }
 void hone_where_set(const hone_where *w, hone_options *o) { o->device = w->device, o->place = w->lines; }
 void hone_where_export(const hone_where *w) {

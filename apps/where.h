@@ -25,6 +25,8 @@ typedef struct {
 /* Loads the plugins and ops, before any model. 0, or the exit code: one line was said. */
 int hone_where_begin(hone_where *);
 void hone_where_set(const hone_where *, hone_options *);
+/* Says which patterns of --place no node's name fits: most likely they are mistyped. */
+void hone_where_doubt(const hone_where *, const hone_model *);
 /* Instead of hone_where_begin, for processes that this one starts: by the environment, and from it. */
 void hone_where_export(const hone_where *);
 int hone_where_import(hone_where *);

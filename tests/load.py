@@ -156,7 +156,7 @@ wrong = [
     (["plain", "--concurrency", "0"], "--concurrency"),
     (["plain", "--rate", "1", "--concurrency", "1"], "one of the two"),
     (["plain", "--header", "x"], "--header"),
-    (["plain", "--version", "x"], "--version"),
+    (["plain", "--model-version", "x"], "--model-version"),
     (["all", "--json-tensors"], "JSON cannot carry"),
     (["garbage", "--requests", "30", "--concurrency", "1"], "not HTTP"),
     (["mute", "--requests", "3", "--concurrency", "1", "--timeout", "0.5"], "no answer"),

@@ -48,6 +48,34 @@ try 1 "the model has only 1 input" run "$model" -i "$source/examples/digits/seve
 try 1 "must end in .onnx" zoo resnet18 -o "$folder/x.txt"
 try 1 "must end in .onnx" quantize "$model" --data "$source/examples/digits" -o "$folder/x.txt"
 try 0 "one sample, for ranges and to judge" quantize "$model" --data "$source/examples/digits/seven.npy" -o "$folder/q.onnx"
+# What would change nothing, or is half meant, is refused; what was written is what is said.
+try 1 "leave --input, --shape, --dim, --seed" run "$model" --check "$source/examples/digits/test_data_set_0" --seed 3
+try 1 "--seed is of random inputs" run "$model" -i image=ones --seed 3
+try 1 "--seed is of random inputs" bench "$model" --runs 2 -i image=ones --seed 3
+try 1 "the interpreter has none" run "$model" --interpret --wisdom x
+try 0 "no node has such a name" run "$model" --place 'nope*=cpu'
+[[ $("$hone" run "$model" --place '*conv2d*=cpu' 2>&1) != *"no node"* ]] || say "--place: a name that fits is doubted"
+try 1 "prints the graph and nothing else" inspect "$model" --dot --nodes
+try 1 "prints the graph and nothing else" inspect "$model" --dot --json
+try 1 "writes a page and prints nothing else" inspect "$model" --html "$folder/x.html" --nodes
+try 1 "only f16 has a range" compile "$model" -o "$folder/x.onnx" --precision bf16 --data "$source/examples/digits/seven.npy"
+try 1 "from 1 to 1024" conformance "$source/examples/digits" --jobs 99999
+try 1 "one of the two" bench "$model" --runs 2 --batch 3 -d batch=2
+try 1 "leave 'run' away" man run -o "$folder/none1"
+try 1 "'more' is one word too many" help run more
+try 1 "goes with --rate" load http://127.0.0.1:1 --model x --steady
+try 1 "--concurrency 0" load http://127.0.0.1:1 --model x --concurrency 0
+try 1 "is no port" load http://127.0.0.1:99999 --model x
+try 0 "hone 0." load -V
+try 1 "write it as NAME=SIZE" run "$model" -d =2
+try 1 "each below 2^31" run "$model" -s image=99999999999x1x28x28
+try 1 "Is a directory" run "$model" --top 1 --labels "$folder"
+try 1 "there is no name in it" run "$model" --top 1 --labels /dev/null
+column() { "$hone" serve --help | sed -n "s/^\\(.*$1 *\\)$2.*/\\1/p" | wc -m; } # where an option's help begins
+[ "$(column 'HOST:PORT,…' 'no models')" = "$(column GOAL latency)" ] || say "help: the columns of an option that is not ASCII"
+if [ -e /dev/full ]; then
+    for call in "--help" "-V" "run --help" "zoo"; do "$hone" $call >/dev/full 2>/dev/null && say "hone $call: a full disk went unnoticed"; done
+fi
 out=$(HONE_CPU='' "$hone" version 2>&1) || say "an empty HONE_CPU is none: $out"
 [[ $("$hone" run "$model" -i image=nan -q) == *"values nan nan"* ]] || say "nan has a sign"
 
@@ -102,6 +130,7 @@ seven=$source/examples/digits/seven.npy
 try 0 "f32[2,1,28,28]  ones" run "$model" -i image=ones -d batch=2
 try 0 '"min": 0.25, "max": 0.25, "mean": 0.25' run "$model" -i image=0.25 --json -q
 try 1 "these are 3" run "$model" -i image=1,2,3
+try 1 "there is no file '1e400', and it is no number" run "$model" -i image=1e400
 try 1 "there is no file 'abc', and it is no number" run "$model" -i image=abc
 try 1 "there is no file ''" run "$model" -i image=
 try 1 "did you mean 'image'" run "$model" -i imgae=ones
@@ -129,6 +158,9 @@ EOF
     try 0 "f64 converted to f32" run "$model" -i "$folder/f64.npy" --cast
     [[ $("$hone" run "$model" -i "$folder/f64.npy" --cast -q | tail -n 1) == "$want" ]] || say "--cast gives another answer"
     try 1 "which is no f32" run "$model" -i "$folder/big.npy" --cast
+    try 0 "median" bench "$model" --runs 2 -i "$folder/f64.npy" --cast
+    try 0 "f64 converted to f32" bench "$model" --runs 2 --batch 1 -i "$folder/f64.npy" --cast
+    try 1 "--cast converts it" bench "$model" --runs 2 -i "$folder/f64.npy"
     try 0 "u8 converted" profile "$model" --runs 2 -i "$folder/u8.npy" --cast --json
     size=$(wc -c <"$folder/deflated.npz")
     for k in $(seq 0 23); do # cut short, or with a bit turned over
@@ -145,11 +177,32 @@ EOF
     done
 fi
 
+# Numbers of 64 bits keep all their digits, or are refused; an input's name may hold a '='.
+if command -v python3 >/dev/null; then
+    PYTHONPATH=$source/tests PYTHONDONTWRITEBYTECODE=1 python3 - "$folder" <<'EOF'
+import sys
+from onnx_bytes import model
+for name, elem in (("i64", 7), ("u64", 13)):
+    made = model([("a=b", elem, ["n"])], [("Identity", ["a=b"], ["y"])], [("y", elem, ["n"])])
+    open(f"{sys.argv[1]}/{name}.onnx", "wb").write(made)
+EOF
+    try 0 "min 7  max 123456789  mean" run "$folder/i64.onnx" -i "a=b=123456789,7"
+    try 0 "value 9007199254740991" run "$folder/i64.onnx" -i "a=b=9007199254740991"
+    try 0 "i64[3]" run "$folder/i64.onnx" -s "a=b=3"
+    try 1 "which is no i64" run "$folder/i64.onnx" -i "a=b=9223372036854775808"
+    try 0 "u64[1]" run "$folder/u64.onnx" -i "a=b=18446744073709551615"
+    try 1 "which is no u64" run "$folder/u64.onnx" -i "a=b=18446744073709551616"
+    try 1 "which is no u64" run "$folder/u64.onnx" -i "a=b=-1,18446744073709551615"
+    try 1 "the model has no input 'b'" run "$folder/i64.onnx" -i "b=3"
+fi
+
 # The model on stdin, ops of one's own as a file.
 try_in() { out=$("$hone" "${@:2}" <"$model" 2>&1); [[ $out == *"$1"* ]] || say "hone ${*:2} < model: $out"; }
 try_in "f32[1,10]" run -
 try_in "can run" check -
 try_in "latency" bench - --runs 2
+try_in "model       -, f32" bench - --runs 2
+try_in '"model": "-"' bench - --runs 2 --json
 try_in '"model": "-"' run - --json
 try_in "is written" inspect - --html "$folder/page.html"
 out=$("$hone" run - </dev/null 2>&1) && say "an empty stdin ran"
@@ -208,6 +261,14 @@ assert 0 < a["steps_ms"] and a["roofs"]["flops_per_s"] > 1e8 and conv["bound"] i
 EOF
 fi
 
+# A precision that the device does not have is refused by the server, with its reason; it serves in no other instead.
+"$hone" serve "$model" --http 0 --grpc -1 --metrics -1 --precision tf32 >/dev/null 2>"$folder/log" &
+server=$!
+for _ in $(seq 200); do [ -s "$folder/log" ] && break; kill -0 $server 2>/dev/null || break; sleep 0.1; done
+kill $server 2>/dev/null
+wait $server
+grep -q "precision tf32: the CPU has no products in it" "$folder/log" || grep -q "cannot be loaded" "$folder/log" || say "serve --precision tf32: $(cat "$folder/log")"
+
 # Pages of the tables: a man page a command that troff takes without a word, completions that the shells take, and that complete.
 "$hone" man -o "$folder/man1" || say "hone man -o"
 for command in $commands; do [ -s "$folder/man1/hone-$command.1" ] || say "no man page of $command"; done
@@ -242,8 +303,14 @@ for shell in zsh fish; do
     $shell -n "$folder/hone.$shell" >"$folder/log" 2>&1 || say "$shell does not take its completion: $(head -n 3 "$folder/log")"
 done
 
+if command -v fish >/dev/null; then # it can be asked
+    [[ $(fish --no-config -c "source $folder/hone.fish; complete -C 'hone run --thr'" 2>&1) == --threads* ]] || say "fish does not complete --threads"
+    [[ $(fish --no-config -c "source $folder/hone.fish; complete -C 'hone ins'" 2>&1) == inspect* ]] || say "fish does not complete inspect"
+fi
+
 # Escapes are for terminals that know them.
 if script -qec true /dev/null >/dev/null 2>&1; then
+    [ "$(TERM='' script -qec "$hone check $model" /dev/null 2>/dev/null | grep -c $'\033')" = 0 ] || say "escapes on a terminal without a name"
     [ "$(TERM=dumb script -qec "$hone check $model" /dev/null 2>/dev/null | grep -c $'\033')" = 0 ] || say "escapes on a dumb terminal"
     seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1" /dev/null 2>/dev/null)
     [[ $seen == *"] "*" of "* ]] || say "no progress on a terminal in more than a second"

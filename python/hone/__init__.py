@@ -20,6 +20,7 @@ from ._outputs import Outputs
 from ._session import Session
 from ._value import Value
 
+Error.__module__ = __name__  # as users name it, in tracebacks too
 __version__ = _L.version().decode()
 __all__ = ["Error", "Model", "Outputs", "Port", "Session", "Value", "add_ops", "devices", "load_plugin", "machine"]
 

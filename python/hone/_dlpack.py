@@ -2,6 +2,7 @@
 """Capsules of DLPack: the PyCapsule around a pointer that the library gives or takes."""
 from __future__ import annotations
 
+import atexit
 import ctypes as C
 from typing import Any
 
@@ -19,6 +20,7 @@ def _function(name: str, result, *arguments):
 _new = _function("PyCapsule_New", C.py_object, C.c_void_p, C.c_char_p, C.c_void_p)
 _valid = _function("PyCapsule_IsValid", C.c_int, C.c_void_p, C.c_char_p)
 _pointer = _function("PyCapsule_GetPointer", C.c_void_p, C.c_void_p, C.c_char_p)
+_set_destructor = _function("PyCapsule_SetDestructor", C.c_int, C.c_void_p, C.c_void_p)
 _rename = _function("PyCapsule_SetName", C.c_int, C.c_void_p, C.c_char_p)
 # Names of capsules live as long as the capsules: for ever.
 _PLAIN, _VERSIONED, _USED, _USED_VERSIONED = b"dltensor", b"dltensor_versioned", b"used_dltensor", b"used_dltensor_versioned"
@@ -29,6 +31,7 @@ _Deleter = C.CFUNCTYPE(None, C.c_void_p)
 
 def _unused(capsule: int) -> None:
     """A capsule that ends and was not taken gives its tensor back."""
+    _live.discard(capsule)
     for name, offset in _DELETER.items():
         if _valid(capsule, name):
             at = _pointer(capsule, name)
@@ -39,13 +42,25 @@ def _unused(capsule: int) -> None:
 
 _destructor = C.PYFUNCTYPE(None, C.c_void_p)(_unused)
 _destructor_at = C.cast(_destructor, C.c_void_p).value
+_live: "set[int]" = set()
+
+
+@atexit.register
+def _leave() -> None:
+    """Capsules that outlive the interpreter's modules must not call back into them: the process ends, and its memory with it."""
+    global _destructor_at
+    _destructor_at = None
+    for capsule in list(_live):
+        _set_destructor(capsule, None)
 
 
 def give(handle: int, versioned: bool) -> Any:
     """A capsule over a value, which it shares."""
     out = C.c_void_p()
     L.check((L.value_to_dlpack_versioned if versioned else L.value_to_dlpack)(handle, C.addressof(out)))
-    return _new(out.value, _VERSIONED if versioned else _PLAIN, _destructor_at)
+    capsule = _new(out.value, _VERSIONED if versioned else _PLAIN, _destructor_at)
+    _live.add(id(capsule))
+    return capsule
 
 
 def take(tensor: Any) -> int:

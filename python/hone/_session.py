@@ -112,7 +112,7 @@ class Session:
             if not 0 <= int(value) <= most:
                 raise L.Error(f"{name} is {value}; it may be from 0 to {most}")
         options = L.Options(threads=int(threads), plans=int(plans), interpret=bool(interpret), profile=int(profile),
-                            limit_ms=int(limit_ms), stay=bool(stay), precision=60 if precision == "tf32" else _dtypes.parse(precision, ("f32", "bf16", "f16")),
+                            limit_ms=int(limit_ms), stay=bool(stay), precision=60 if precision == "tf32" else _dtypes.parse(precision, ("f32", "bf16", "f16", "tf32")),
                             device=device.encode() if device is not None else None,
                             place=place.encode() if place is not None else None,
                             wisdom=os.fsencode(wisdom) if wisdom is not None else None)

@@ -113,8 +113,11 @@ def test_wrong_inputs_are_told_and_harm_nothing(model):
     for bad in ({"threads": -1}, {"limit_ms": -5}, {"device": "nowhere"}, {"place": "nonsense"}):
         with pytest.raises(hone.Error):
             hone.Session(model(ADD), **bad)
-    with pytest.raises(ValueError, match="f8 is none of|'f8' is none of"):
+    with pytest.raises(ValueError, match="'f8' is none of f32, bf16, f16, tf32"):
         hone.Session(model(ADD), precision="f8")
+    with pytest.raises(hone.Error, match="the CPU has no products in it"):
+        hone.Session(model(ADD), precision="tf32")
+    assert hone.Error.__module__ == "hone"
 
 
 def test_given_buffers_are_filled(model):

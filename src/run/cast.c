@@ -15,6 +15,8 @@ static bool kept(hone_dtype from, hone_scalar was, hone_dtype to, hone_scalar is
     const hone_ctype a = hone_dtypes[from].ctype, b = hone_dtypes[to].ctype;
     const double x = hone_scalar_f64(a, was), y = hone_scalar_f64(b, is);
     if (hone_dtypes[to].kind == HONE_KIND_FLOAT) return isnan(x) ? isnan(y) : isfinite(x) == isfinite(y);
+    /* what is too large becomes the largest, which rounds to just that */
+    if (hone_dtypes[from].kind == HONE_KIND_FLOAT && x >= (b == HONE_U64 ? 0x1p64 : 0x1p63)) return false;
     /* what a double cannot tell apart is told by the sign below, or is the same 64 bits */
     if (x != y) return false;
     return (a != HONE_U64 || b != HONE_I64 || is.i64 >= 0) &&
