@@ -16,6 +16,11 @@
 #include "term.h"
 
 enum { PATHS = 4096 };
+#ifdef HONE_SERVE_GRPC
+enum { HAS_GRPC = 1 };
+#else
+enum { HAS_GRPC = 0 };
+#endif
 #define LIBRARY "libhone_serve.so.0"
 #if defined(__x86_64__)
 #define TRIPLET "x86_64-linux-gnu/" /* Debian's name of the folder */
@@ -107,7 +112,8 @@ int hone_cmd_serve(int argc, char **argv) {
         {"--grpc", "PORT", "KServe v2 over gRPC (8001 where it was built in)", HONE_ARG_PORT, &grpc, -1},
         {"--metrics", "PORT", "/metrics for Prometheus, without keys or TLS (8002)", HONE_ARG_PORT, &metrics,
          -1},
-        {"--front", "HOST:PORT,…", "no models: requests go to these servers, to the one with the least to do",
+        {"--front", "HOST:PORT,…",
+         "no models: requests go to these servers (of gRPC: grpc://HOST:PORT), to the one with the least to do",
          HONE_ARG_TEXT, &front, 0},
         {"--answer-time", "SECONDS", "a server behind a front must have answered (60)", HONE_ARG_INT,
          &answer_s, 1},
@@ -148,7 +154,7 @@ int hone_cmd_serve(int argc, char **argv) {
         1,
         "Serves the models of a folder over HTTP, as KServe v2 and Triton's clients speak it.",
         "hone serve models/\nhone serve zoo:resnet18 --http 9000\n"
-        "hone serve --front a:8000,b:8000\ncurl localhost:8000/v2/models/resnet18",
+        "hone serve --front a:8000,grpc://a:8001,b:8000,grpc://b:8001\ncurl localhost:8000/v2/models/resnet18",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc != HONE_ARGS_GO) goto out;
@@ -170,7 +176,7 @@ int hone_cmd_serve(int argc, char **argv) {
     o.repository = operands.n ? operands.at[0] : NULL, o.front = front, o.trace = trace,
     o.answer_seconds = answer_s, o.host = host, o.http = http, o.metrics = metrics, o.goal = goal,
     o.threads = threads, o.http_threads = http_threads;
-    o.grpc = grpc == INT_MIN ? -1 : grpc;
+    o.grpc = grpc != INT_MIN ? grpc : (front ? strstr(front, "grpc://") != NULL : HAS_GRPC) ? 8001 : -1;
     o.precision = precision, o.watch = !no_watch, o.explicit_load = explicit_load || load_names.n,
     o.queue = queue, o.run_ms = run_ms;
     bytes_of(body, &o.max_body_bytes), bytes_of(json_body, &o.max_json_bytes);

@@ -70,12 +70,12 @@ static void a_connection(const uint8_t *data, size_t n) {
     /* with the text's own zero: the stream's number */
     if (send(pair[1], preface, sizeof preface, 0) != sizeof preface) abort();
     if (n > 100000) n = 100000;
-    bool good = hone_grpc_connection_read(c);
+    bool good = hone_grpc_pipe_read(&c->pipe);
     while (n && good) {
         const size_t piece = n > 1000 ? 1000 : n;
         if (send(pair[1], data, piece, 0) != (ssize_t)piece) break;
         data += piece, n -= piece;
-        good = hone_grpc_connection_read(c) && hone_grpc_connection_write(c);
+        good = hone_grpc_pipe_read(&c->pipe) && hone_grpc_pipe_write(&c->pipe);
         while (recv(pair[1], room, sizeof room, 0) > 0) continue;
     }
     for (hone_grpc_item *i = loop.ready, *next; i; i = next)
@@ -89,7 +89,7 @@ static void a_connection(const uint8_t *data, size_t n) {
         for (hone_grpc_item *next; i; i = next) next = i->other, loop.at_work--, hone_grpc_item_over(i);
         if (loop.at_work) usleep(200);
     }
-    if (good) (void)hone_grpc_connection_write(c);
+    if (good) (void)hone_grpc_pipe_write(&c->pipe);
     hone_grpc_connection_close(c);
     close(pair[1]);
     if (loop.connection || atomic_load(&grpc.connections) || atomic_load(&grpc.held) ||

@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <zlib.h>
 
-#include "serve/grpc.h"
+#include "serve/grpc_front.h"
 
 /* AT_WORK: messages of one stream that may be at the core at a time; beyond that the client's window stays
    closed. */
@@ -31,13 +31,13 @@ int hone_grpc_status_of(int code) {
 hone_grpc_call *hone_grpc_call_open(hone_grpc_connection *c, int32_t stream) {
     hone_grpc_call *a = calloc(1, sizeof *a);
     if (!a) return NULL;
-    a->connection = c, a->loop = c->loop, a->stream = stream, a->last = &a->first;
+    a->connection = c, a->loop = c->pipe.loop, a->stream = stream, a->last = &a->first;
     a->began = hone_serve_now();
     a->after = c->call;
     if (c->call) c->call->before = a;
     c->call = a, c->calls++;
     a->counted = true;
-    atomic_fetch_add(&c->loop->grpc->busy, 1);
+    atomic_fetch_add(&c->pipe.loop->grpc->busy, 1);
     return a;
 }
 
@@ -52,14 +52,16 @@ static void item_free(hone_grpc_item *i) {
 }
 static void call_free(hone_grpc_call *a) {
     hone_serve_out_free(&a->out);
+    hone_serve_out_free(&a->given), hone_serve_out_free(&a->heads), hone_serve_out_free(&a->tails);
     free(a);
 }
 
 void hone_grpc_call_gone(hone_grpc_call *a) {
     hone_grpc_connection *c = a->connection;
-    hone_serve_carried(c->loop->grpc->server, a->bytes_in + a->bytes_out);
+    hone_serve_carried(c->pipe.loop->grpc->server, a->bytes_in + a->bytes_out);
+    const hone_grpc_relay *r = a->relay;
     if (*c->peer && *a->path) /* `code` is gRPC's status */
-        hone_serve_log(c->loop->grpc->server,
+        hone_serve_log(c->pipe.loop->grpc->server,
                        &(hone_serve_access){.peer = c->peer,
                                             .protocol = "grpc",
                                             .verb = "POST",
@@ -70,8 +72,13 @@ void hone_grpc_call_gone(hone_grpc_call *a) {
                                             .times = a->times.done ? &a->times : NULL,
                                             .trace = *a->trace ? a->trace : NULL,
                                             .parent = a->parent,
+                                            .server = r && r->by ? r->by->name : NULL,
+                                            .tries = r ? r->want.tries : 0,
+                                            .sent = r ? r->sent : 0,
+                                            .answered = r ? r->answered : 0,
                                             .began = a->began,
                                             .ended = hone_serve_now()});
+    hone_grpc_relay_free(a);
     if (a->before) a->before->after = a->after;
     else c->call = a->after;
     if (a->after) a->after->before = a->before;
@@ -94,6 +101,7 @@ void hone_grpc_call_fail(hone_grpc_call *a, int status, const char *text) {
     a->closed = true, a->status = status, a->refused = hone_serve_now();
     strncpy(a->message, text, sizeof a->message - 1);
     let_go(a);
+    hone_grpc_relay_drop(a);
     if (a->connection) hone_grpc_call_send(a);
 }
 
@@ -143,15 +151,28 @@ bool hone_grpc_call_header(hone_grpc_call *a, const char *name, size_t n, const 
                       : is(value, m, "gzip")    ? 'g'
                       : is(value, m, "deflate") ? 'd'
                                                 : '?';
+    if (a->loop->grpc->front && hone_grpc_goes_on(name, n)) {
+        hone_serve_put(&a->given, name, n), hone_serve_put(&a->given, "", 1);
+        hone_serve_put(&a->given, value, m), hone_serve_put(&a->given, "", 1);
+        return !a->given.failed;
+    }
     return true;
+}
+
+static const hone_grpc_method *method_of(const hone_grpc_call *a) {
+    const hone_grpc_method *m = a->loop->grpc->front ? hone_grpc_front_methods : hone_grpc_methods;
+    for (size_t n; m->path; m++) {
+        n = strlen(m->path);
+        if (m->path[n - 1] == '/' ? !strncmp(m->path, a->path, n) : !strcmp(m->path, a->path)) return m;
+    }
+    return NULL;
 }
 
 void hone_grpc_call_headed(hone_grpc_call *a) {
     char text[256];
     if (!*a->trace)
         hone_serve_trace_begin(hone_serve_trace_of(a->loop->grpc->server), NULL, 0, a->trace, a->parent);
-    for (const hone_grpc_method *m = hone_grpc_methods; m->path && !a->method; m++)
-        if (!strcmp(m->path, a->path)) a->method = m;
+    a->method = method_of(a);
     if (a->method && a->method->stream) { /* it may stay open for ever: its messages count */
         a->counted = false;
         atomic_fetch_sub(&a->loop->grpc->busy, 1);
@@ -165,7 +186,7 @@ void hone_grpc_call_headed(hone_grpc_call *a) {
     } else if (!a->may && !a->method->open && !hone_serve_key_good(a->loop->grpc->server, "")) {
         hone_grpc_call_fail(a, HONE_GRPC_UNAUTHENTICATED,
                             "this server wants a key: authorization: Bearer KEY");
-    } else if (a->encoding == '?') {
+    } else if (a->encoding == '?' && !a->method->raw) {
         hone_grpc_call_fail(a, HONE_GRPC_UNIMPLEMENTED, "grpc-encoding is none of identity, gzip, deflate");
     } else if (atomic_load(&a->loop->grpc->draining) && a->connection->leaving) {
         hone_grpc_call_fail(a, HONE_GRPC_UNAVAILABLE, "the server is stopping");
@@ -208,7 +229,8 @@ static void take_message(hone_grpc_call *a) {
     uint8_t *plain = NULL;
     size_t n = a->in.n;
     int code = 0;
-    if (a->prefix[0] && a->encoding) at = plain = unpacked(a, most, &n, &code);
+    if (a->method->raw) code = 0;
+    else if (a->prefix[0] && a->encoding) at = plain = unpacked(a, most, &n, &code);
     else if (a->prefix[0]) code = 400;
     a->in_messages++, a->prefix_n = 0;
     if (!i || code) {
@@ -250,6 +272,10 @@ void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
             }
         }
         if (a->closed) return;
+        if (a->method->raw && !a->in.n) {
+            hone_serve_put(&a->in, a->prefix, PREFIX), a->in_wanted += PREFIX;
+            atomic_fetch_add(&a->loop->grpc->held, a->in.room);
+        }
         const size_t left = a->in_wanted - a->in.n, here = n < left ? n : left, before = a->in.room;
         if (here) {
             /* Memory is taken as bytes come, not as they are announced; a large message gets its size at once
@@ -278,6 +304,7 @@ void hone_grpc_call_ended(hone_grpc_call *a) {
     if (a->prefix_n) hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request ends within a message");
     else if (!a->method->stream && !a->in_messages)
         hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request has no message");
+    else if (a->method->raw) hone_grpc_relay_ended(a);
     else if (!a->items) a->closed = true, hone_grpc_call_send(a); /* a stream of none, or all are answered */
 }
 
@@ -343,19 +370,25 @@ void hone_grpc_item_over(hone_grpc_item *done) {
         if (!a->first) call_free(a);
         return;
     }
-    if (a->unread && a->items < AT_WORK) {
-        nghttp2_session_consume_stream(a->connection->session, a->stream, a->unread);
-        a->unread = 0;
-    }
-    if (!a->items && !a->closed && (a->in_ended || !a->method->stream)) a->closed = true;
+    hone_grpc_call_resume(a);
+    if (!a->items && !a->closed && !a->method->raw && (a->in_ended || !a->method->stream)) a->closed = true;
     if (sent) hone_grpc_call_send(a);
+}
+
+bool hone_grpc_call_hungry(const hone_grpc_call *a) {
+    return a->items < AT_WORK && hone_grpc_relay_hungry(a->relay);
+}
+void hone_grpc_call_resume(hone_grpc_call *a) {
+    if (!a->unread || !hone_grpc_call_hungry(a)) return;
+    nghttp2_session_consume_stream(a->connection->pipe.session, a->stream, a->unread);
+    a->unread = 0, a->connection->pipe.dirty = true;
 }
 
 void hone_grpc_call_tick(hone_grpc_call *a, uint64_t now) {
     const uint64_t whole = (uint64_t)a->loop->grpc->o->request_seconds * 1000000000u;
     if (a->refused && !a->in_ended && now - a->refused > whole / 8) { /* it was told, and sends on */
-        nghttp2_submit_rst_stream(a->connection->session, NGHTTP2_FLAG_NONE, a->stream, NGHTTP2_CANCEL);
-        a->refused = now, a->connection->dirty = true;
+        nghttp2_submit_rst_stream(a->connection->pipe.session, NGHTTP2_FLAG_NONE, a->stream, NGHTTP2_CANCEL);
+        a->refused = now, a->connection->pipe.dirty = true;
     }
     if (a->closed) return;
     if (a->deadline && now >= a->deadline) hone_grpc_call_fail(a, HONE_GRPC_DEADLINE, "Deadline Exceeded");

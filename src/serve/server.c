@@ -71,9 +71,9 @@ static hone_status take(hone_server *s, const hone_server_options *given) {
     *o = *given;
     if (o->front && o->repository)
         return hone_server_say(HONE_BAD_INPUT, "a front has no models: give it a repository or servers");
-    if (o->front && o->grpc >= 0)
-        return hone_server_say(HONE_NOT_SUPPORTED,
-                               "a front speaks HTTP alone: gRPC's clients balance by themselves");
+    if (o->front && o->grpc >= 0 && !strstr(o->front, "grpc://"))
+        return hone_server_say(HONE_BAD_INPUT,
+                               "a front for gRPC needs servers of gRPC: --front grpc://HOST:PORT");
     if (!o->front && (!o->repository || !*o->repository))
         return hone_server_say(HONE_BAD_INPUT,
                                "name a repository: a folder of models, an .onnx file, or zoo:NAME");
