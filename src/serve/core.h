@@ -107,6 +107,9 @@ typedef struct hone_serve_request {
        better to do */
     bool inline_ok;
     hone_serve_id id; /* of the sequence it is a part of */
+    /* Nobody waits for it any more: where it has not begun, it leaves the queue (499). Any thread, until
+       done. */
+    atomic_bool cancelled;
     hone_serve_error error;
     hone_serve_times times;
     /* the core's own: */

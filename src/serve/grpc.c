@@ -148,7 +148,7 @@ static void tick(hone_grpc_loop *l, uint64_t now) {
         }
         if ((draining || out_of_time) && !c->leaving)
             hone_grpc_connection_leave(c, false), c->useful = out_of_time ? c->useful : now;
-        else if (c->leaving && now - c->useful > 100 * ms_ns) hone_grpc_connection_leave(c, true);
+        else if (c->leaving && !c->left && now - c->useful > 100 * ms_ns) hone_grpc_connection_leave(c, true);
     }
 }
 

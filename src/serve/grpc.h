@@ -81,6 +81,9 @@ typedef struct hone_grpc_method {
     /* Begins what a message asks for: either answers at once (hone_grpc_answer and what it wrote, or
        item->error), or takes it to the core (returns false) and the item comes back by the mailbox. */
     bool (*run)(hone_grpc_item *, const uint8_t *, size_t);
+    /* Of a stream that the server ends: now and then, for something new to tell. NULL: it ends with the
+       client's messages. */
+    void (*look)(hone_grpc_call *);
 } hone_grpc_method;
 /* Up to a NULL path; one that ends in '/' is all that begin with it. */
 extern const hone_grpc_method hone_grpc_methods[], hone_grpc_front_methods[];
@@ -111,11 +114,12 @@ struct hone_grpc_call {
     /* in `busy`; headers are sent; no more will come; nghttp2 waits for more */
     bool counted, begun, closed, waiting;
     uint64_t refused; /* when it ended before the client was done, or 0 */
+    uint64_t told;    /* what its `look` told last, 0: nothing */
     int status;
     char message[512], trace[56], parent[17];
     hone_grpc_relay *relay; /* NULL: it is answered here */
-    /* In a front, headers as names and values with a zero behind each: the client's that go on, and those that
-       the other server answered with, before and behind its messages. */
+    /* In a front, headers as names and values with a zero behind each: the client's that go on, and those
+       that the other server answered with, before and behind its messages. */
     hone_serve_out given, heads, tails;
     uint64_t bytes_in, bytes_out;
     hone_serve_times times;         /* of its last inference */
@@ -129,6 +133,7 @@ struct hone_grpc_connection {
     uint64_t useful; /* when it last did something */
     char peer[64];   /* for the access log; "" where there is none */
     bool leaving;    /* GOAWAY was sent */
+    bool left;       /* for good, after the notice */
     hone_grpc_connection *before, *after;
 };
 
@@ -184,6 +189,8 @@ bool hone_grpc_pipe_read(hone_grpc_pipe *); /* false: it is over */
 bool hone_grpc_pipe_write(hone_grpc_pipe *);
 bool hone_grpc_pipe_watch(hone_grpc_pipe *, uint32_t events);
 void hone_grpc_pipe_close(hone_grpc_pipe *);
+/* grpc_reflect.c */
+bool hone_grpc_reflect(hone_grpc_item *, const uint8_t *, size_t);
 /* grpc_connection.c */
 hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *, int fd);
 void hone_grpc_connection_leave(hone_grpc_connection *, bool last); /* GOAWAY */

@@ -45,6 +45,10 @@ static void let_go(hone_grpc_call *a) { /* of what came in */
     atomic_fetch_sub(&a->loop->grpc->held, a->in.room);
     hone_serve_out_free(&a->in);
 }
+static void cancel(hone_grpc_call *a) { /* what is at the core still */
+    for (hone_grpc_item *i = a->first; i; i = i->next)
+        if (!i->over && i->inference.request) atomic_store(&i->inference.request->cancelled, true);
+}
 static void item_free(hone_grpc_item *i) {
     hone_serve_inference_end(&i->inference);
     atomic_fetch_sub(&i->call->loop->grpc->busy, 1);
@@ -87,6 +91,7 @@ void hone_grpc_call_gone(hone_grpc_call *a) {
     if (a->counted) atomic_fetch_sub(&a->loop->grpc->busy, 1);
     c->useful = hone_serve_now();
     let_go(a);
+    cancel(a);
     while (a->first && a->first->over) { /* answers that nobody wants any more */
         hone_grpc_item *i = a->first;
         a->first = i->next, a->items--;
@@ -101,6 +106,7 @@ void hone_grpc_call_fail(hone_grpc_call *a, int status, const char *text) {
     a->closed = true, a->status = status, a->refused = hone_serve_now();
     strncpy(a->message, text, sizeof a->message - 1);
     let_go(a);
+    cancel(a);
     hone_grpc_relay_drop(a);
     if (a->connection) hone_grpc_call_send(a);
 }
@@ -305,7 +311,8 @@ void hone_grpc_call_ended(hone_grpc_call *a) {
     else if (!a->method->stream && !a->in_messages)
         hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request has no message");
     else if (a->method->raw) hone_grpc_relay_ended(a);
-    else if (!a->items) a->closed = true, hone_grpc_call_send(a); /* a stream of none, or all are answered */
+    else if (!a->items && !a->method->look)
+        a->closed = true, hone_grpc_call_send(a); /* a stream of none, or all are answered */
 }
 
 /* ---- answers out ---- */
@@ -371,7 +378,8 @@ void hone_grpc_item_over(hone_grpc_item *done) {
         return;
     }
     hone_grpc_call_resume(a);
-    if (!a->items && !a->closed && !a->method->raw && (a->in_ended || !a->method->stream)) a->closed = true;
+    if (!a->items && !a->closed && !a->method->raw && !a->method->look && (a->in_ended || !a->method->stream))
+        a->closed = true;
     if (sent) hone_grpc_call_send(a);
 }
 
@@ -391,6 +399,7 @@ void hone_grpc_call_tick(hone_grpc_call *a, uint64_t now) {
         a->refused = now, a->connection->pipe.dirty = true;
     }
     if (a->closed) return;
+    if (a->method && a->method->look) a->method->look(a);
     if (a->deadline && now >= a->deadline) hone_grpc_call_fail(a, HONE_GRPC_DEADLINE, "Deadline Exceeded");
     else if (!a->in_ended && now - a->began > whole && !(a->method && a->method->stream && !a->prefix_n))
         hone_grpc_call_fail(a, HONE_GRPC_DEADLINE, "the request did not come whole in time");

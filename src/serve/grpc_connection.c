@@ -213,11 +213,11 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
 /* First a notice, that no call on its way is lost; then, `last`, which call was the last. */
 void hone_grpc_connection_leave(hone_grpc_connection *c, bool last) {
     if (!last && !c->leaving) nghttp2_submit_shutdown_notice(c->pipe.session);
-    if (last)
+    if (last && !c->left)
         nghttp2_submit_goaway(c->pipe.session, NGHTTP2_FLAG_NONE,
                               nghttp2_session_get_last_proc_stream_id(c->pipe.session), NGHTTP2_NO_ERROR,
                               NULL, 0);
-    c->leaving = true;
+    c->leaving = true, c->left |= last;
     dirty(c);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   grpc_front: gRPC's rules for calls that go to another server: what is repeated, and what is told when nobody
-   answers. */
+   grpc_front: gRPC's rules for calls that go to another server: what is repeated, and what is told when
+   nobody answers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,8 +178,14 @@ bool hone_grpc_relay_data(hone_grpc_relay *r, const uint8_t *at, size_t n) {
         hone_grpc_call_send(r->call);
         return r->call->out.n - r->call->out_at < PENDING;
     }
-    if ((int64_t)(r->answer.n + n) > r->loop->grpc->o->max_body_bytes + PREFIX) r->answer.failed = true;
-    else hone_serve_put(&r->answer, at, n);
+    const int64_t most = r->loop->grpc->o->max_body_bytes;
+    hone_serve_put(&r->answer, at, n);
+    if ((int64_t)r->answer.n > most + PREFIX && r->call) {
+        snprintf(r->error.text, sizeof r->error.text, "the answer of %s is larger than %lld bytes",
+                 r->link->to->name, (long long)most);
+        hone_grpc_link_detach(r, true);
+        give_up(r, 413, r->error.text);
+    }
     return true;
 }
 void hone_grpc_relay_drained(hone_grpc_call *a) {
@@ -213,10 +219,7 @@ void hone_grpc_relay_over(hone_grpc_relay *r) {
         return;
     }
     if (r->answer.failed || r->head.failed || r->tail.failed) {
-        r->by = NULL;
-        snprintf(r->error.text, sizeof r->error.text, "the answer of %s is larger than %lld bytes", b->name,
-                 (long long)r->loop->grpc->o->max_body_bytes);
-        give_up(r, 413, r->error.text);
+        give_up(r, 503, "no memory for an answer");
         return;
     }
     hone_front_answered(b, r->answered - r->sent, r->bytes_out, r->bytes_in);

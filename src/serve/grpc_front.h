@@ -75,6 +75,8 @@ void hone_grpc_relay_failed(hone_grpc_relay *, hone_front_backend *, const char 
 void hone_grpc_relay_late(hone_grpc_relay *); /* its server took too long */
 
 /* ---- grpc_link.c ---- */
+/* Takes fd, a socket on its way to that server. NULL: errno */
+hone_grpc_link *hone_grpc_link_open(hone_grpc_loop *, hone_front_backend *, int fd);
 /* Sends it there; false: errno says why there is no way. */
 bool hone_grpc_link_carry(hone_grpc_relay *, hone_front_backend *);
 void hone_grpc_link_detach(hone_grpc_relay *, bool cancel);

@@ -193,18 +193,13 @@ static void event(hone_grpc_pipe *p, uint32_t events) {
             shut(l, errno && errno != EAGAIN ? strerror(errno) : "it closed the connection");
     } else p->dirty = true;
 }
-static hone_grpc_link *link_to(hone_grpc_loop *loop, hone_front_backend *b) { /* NULL: errno */
+hone_grpc_link *hone_grpc_link_open(hone_grpc_loop *loop, hone_front_backend *b, int fd) {
     static const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
                                                       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
                                                       {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME}};
-    hone_grpc_link *l = loop->link;
-    for (; l; l = l->after)
-        if (l->to == b && !l->leaves) return l;
-    const int fd = hone_front_connect(b);
-    if (fd < 0) return NULL;
+    hone_grpc_link *l = calloc(1, sizeof *l);
     pthread_once(&once, prepare);
-    if (!(l = calloc(1, sizeof *l)) || !callbacks || !option ||
-        nghttp2_session_client_new2(&l->pipe.session, callbacks, l, option)) {
+    if (!l || !callbacks || !option || nghttp2_session_client_new2(&l->pipe.session, callbacks, l, option)) {
         free(l), close(fd), errno = ENOMEM;
         return NULL;
     }
@@ -222,6 +217,12 @@ static hone_grpc_link *link_to(hone_grpc_loop *loop, hone_front_backend *b) { /*
     loop->link = l;
     atomic_fetch_add(&b->counts.lines, 1);
     return l;
+}
+static hone_grpc_link *link_to(hone_grpc_loop *loop, hone_front_backend *b) { /* NULL: errno */
+    for (hone_grpc_link *l = loop->link; l; l = l->after)
+        if (l->to == b && !l->leaves) return l;
+    const int fd = hone_front_connect(b);
+    return fd < 0 ? NULL : hone_grpc_link_open(loop, b, fd);
 }
 bool hone_grpc_link_carry(hone_grpc_relay *r, hone_front_backend *b) {
     hone_grpc_link *l = link_to(r->loop, b);

@@ -252,18 +252,44 @@ static bool shared_status(hone_grpc_item *i, const uint8_t *at, size_t n) {
 
 /* ---- health ---- */
 
-static bool health_check(hone_grpc_item *i, const uint8_t *at, size_t n) {
-    enum { SERVING = 1, NOT_SERVING = 2 };
+enum { UNKNOWN, SERVING, NOT_SERVING, SERVICE_UNKNOWN };
+static uint64_t health_of(const hone_grpc_item *i, const char *service) {
     static const char own[] = "inference.GRPCInferenceService";
+    return *service && strcmp(service, own) ? SERVICE_UNKNOWN : ready(i) ? SERVING : NOT_SERVING;
+}
+static bool health_check(hone_grpc_item *i, const uint8_t *at, size_t n) {
     simple s;
     if (!read_simple(i, at, n, &s)) return true;
-    if (!*s.text[0] || !strcmp(s.text[0], own)) return say_yes(i, ready(i) ? SERVING : NOT_SERVING);
+    const uint64_t is = health_of(i, s.text[0]);
+    if (is != SERVICE_UNKNOWN) return say_yes(i, is);
     hone_serve_fail(&i->error, 404, "there is no service '%.100s'", s.text[0]);
     return true;
+}
+static bool health_watch(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    simple s;
+    if (read_simple(i, at, n, &s)) return say_yes(i, i->call->told = health_of(i, s.text[0]));
+    hone_grpc_call_fail(i->call, HONE_GRPC_INVALID,
+                        i->error.text); /* its messages have no place for errors */
+    i->error.code = 0;
+    return true;
+}
+static void health_look(hone_grpc_call *a) {
+    hone_grpc_item i = {.call = a};
+    const uint64_t is = health_of(&i, "");
+    if (!a->told || a->told == SERVICE_UNKNOWN || a->told == is) return;
+    say_yes(&i, a->told = is);
+    hone_grpc_call_send(a);
 }
 
 #define SERVICE "/inference.GRPCInferenceService/"
 #define HEALTH "/grpc.health.v1.Health/"
+#define REFLECTION(v) "/grpc.reflection." v ".ServerReflection/ServerReflectionInfo"
+#define EVERY_SERVER                                                                              \
+    {HEALTH "Check", .run = health_check, .open = true},                                          \
+        {HEALTH "Watch", .run = health_watch, .look = health_look, .open = true, .stream = true}, \
+        {REFLECTION("v1"), .run = hone_grpc_reflect, .stream = true}, {                           \
+        REFLECTION("v1alpha"), .run = hone_grpc_reflect, .stream = true                           \
+    }
 const hone_grpc_method hone_grpc_methods[] = {
     {SERVICE "ModelInfer", .run = infer}, /* the most asked for first */
     {SERVICE "ModelStreamInfer", .run = infer, .stream = true},
@@ -283,13 +309,13 @@ const hone_grpc_method hone_grpc_methods[] = {
     {SERVICE "CudaSharedMemoryStatus", .run = shared_status},
     {SERVICE "CudaSharedMemoryRegister", .run = cuda_register},
     {SERVICE "CudaSharedMemoryUnregister", .run = shared_unregister},
-    {HEALTH "Check", .run = health_check, .open = true},
+    EVERY_SERVER,
     {0},
 };
 const hone_grpc_method hone_grpc_front_methods[] = {
     {SERVICE "ServerLive", .run = server_live, .open = true},
     {SERVICE "ServerReady", .run = server_ready, .open = true},
-    {HEALTH "Check", .run = health_check, .open = true},
+    EVERY_SERVER,
     {SERVICE "ModelReady", .run = hone_grpc_forward, .raw = true, .open = true},
     {SERVICE "ModelStreamInfer", .run = hone_grpc_forward, .raw = true, .stream = true},
     {SERVICE, .run = hone_grpc_forward, .raw = true},

@@ -207,6 +207,11 @@ int hone_serve_config_lengthen(json_t *, const char *path, hone_serve_error *);
 json_t *hone_serve_config_read(const char *folder, hone_serve_error *);
 json_t *hone_serve_pbtxt(const char *text, size_t bytes, hone_serve_error *);
 int hone_serve_config_way(const hone_serve_version *, hone_serve_way *, hone_serve_error *);
+/* The devices of a list, "cuda:0,cuda:1"; the k-th, in turns. An empty or no list: none, "cpu". */
+int hone_serve_devices(const char *list);
+const char *hone_serve_device(const char *list, int k, char out[64]);
+/* its config's, or the server's; may be NULL */
+const char *hone_serve_device_list(const hone_serve_version *);
 /* "a.b.c"; a list's first counts */
 int64_t hone_serve_config_int(const json_t *, const char *path, int64_t otherwise);
 #endif

@@ -236,19 +236,22 @@ static hone_serve_request *take(hone_serve_version *v) {
     mend_last(v);
     return first;
 }
-/* Those that waited longer than they may. */
+/* Those that waited longer than they may, and those that nobody waits for. */
 static hone_serve_request *expired(hone_serve_version *v, uint64_t now) {
     hone_serve_request *late = NULL;
     for (hone_serve_request **at = &v->first; *at;) {
         hone_serve_request *r = *at;
-        if (!r->timeout_us || now - r->times.queued < r->timeout_us * 1000) {
+        const bool cancelled = atomic_load(&r->cancelled);
+        if (!cancelled && (!r->timeout_us || now - r->times.queued < r->timeout_us * 1000)) {
             at = &r->next;
             continue;
         }
         *at = r->next, v->waiting--;
-        hone_serve_fail(&r->error, 503,
-                        "request timeout expired: it waited %llu us in the queue of model '%s'",
-                        (unsigned long long)((now - r->times.queued) / 1000), v->name);
+        if (cancelled) hone_serve_fail(&r->error, 499, "the client does not wait for it");
+        else
+            hone_serve_fail(&r->error, 503,
+                            "request timeout expired: it waited %llu us in the queue of model '%s'",
+                            (unsigned long long)((now - r->times.queued) / 1000), v->name);
         r->times.done = now, v->counts.rejected++;
         count_request(&v->counts, r);
         hone_serve_sequence_leave(r, false);

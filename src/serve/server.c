@@ -97,8 +97,8 @@ static hone_status take(hone_server *s, const hone_server_options *given) {
     if (o->request_seconds <= 0) o->request_seconds = 120;
     if (o->queue <= 0) o->queue = 256;
     if (o->answer_seconds <= 0) o->answer_seconds = 60;
-    const char **texts[] = {&o->repository, &o->host,       &o->goal,      &o->api_keys, &o->certificate,
-                            &o->key,        &o->access_log, &o->precision, &o->front,    &o->trace};
+    const char **texts[] = {&o->repository, &o->host,      &o->goal,  &o->api_keys, &o->certificate, &o->key,
+                            &o->access_log, &o->precision, &o->front, &o->trace,    &o->device};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (!keep_text(s, texts[k])) return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
     int n = 0;
