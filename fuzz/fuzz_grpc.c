@@ -1,37 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fuzz_grpc: what clients of the gRPC front send, and what servers behind a front answer. The first byte says as
-   what: a ModelInferRequest, the bytes of a client's connection (HTTP/2's frames, HPACK and gRPC's own, behind
-   the preface), which go through a socket to nghttp2 and all that it calls, or those of a server that has a
-   call and a stream. */
+   fuzz_grpc: what clients of the gRPC front send, and what servers behind a front answer. The first byte says
+   as what: a ModelInferRequest, the bytes of a client's connection (HTTP/2's frames, HPACK and gRPC's own,
+   behind the preface), which go through a socket to nghttp2 and all that it calls, or those of a server that
+   has a call and a stream. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "../tests/onnx_write.h"
+#include "repository.h"
 #include "serve/grpc_front.h"
 
 static hone_server *server, *before; /* before: a front */
 static hone_grpc grpc, front;
 static hone_grpc_loop loop, front_loop;
-
-static void write_model(const char *folder, const char *name, int elem) {
-    char path[300];
-    msg g = {0};
-    snprintf(path, sizeof path, "%s/%s", folder, name), mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/%s/1", folder, name), mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/%s/1/model.onnx", folder, name);
-    add_node(&g, node("Identity", "x", "y"));
-    add_input(&g, "x", elem, "n m"), sub(&g, 12, value_info("y", elem, "n m"));
-    msg m = model_of(g, 17);
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(m.at, 1, m.n, f) != m.n || fclose(f)) abort();
-    free(m.at);
-}
 
 static bool begin(hone_grpc *g) {
     hone_grpc_loop *l = g->loop;
@@ -43,12 +28,9 @@ static bool begin(hone_grpc *g) {
     return l->poll < 0 || l->wake < 0;
 }
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-    static char folder[] = "/tmp/hone-fuzz-grpc-XXXXXX";
-    if (!mkdtemp(folder)) abort();
-    write_model(folder, "f", 1), write_model(folder, "b", 3), write_model(folder, "t", 8);
     hone_server_options o;
     hone_server_options_default(&o);
-    o.repository = folder, o.http = -1, o.watch = 0, o.max_body_bytes = 1 << 20;
+    o.repository = hone_fuzz_repository(), o.http = -1, o.watch = 0, o.max_body_bytes = 1 << 20;
     if (hone_server_start(&o, &server)) fprintf(stderr, "%s\n", hone_server_error()), abort();
     grpc = (hone_grpc){.server = server, .core = hone_serve_core_of(server), .loop = &loop};
     hone_server_options_default(&o);

@@ -240,7 +240,7 @@ for kind, c in ("http", H), ("grpc", G):
     check(kind + " statistics: %d" % grown, grown == 5 and int(after["inference_count"]) - int(before["inference_count"]) == 20)
     index = c.get_model_repository_index(**j)
     index = index.get("models", []) if kind == "grpc" else index
-    check(kind + " index", {i["name"]: i["state"] for i in index}.get("two") == "READY" and len(index) == len(ONNX) + 1)
+    check(kind + " index", {i["name"]: i["state"] for i in index}.get("two") == "READY" and len(index) == len(ONNX) + 2)
     c.unload_model("two")
     check(kind + " unloaded", not c.is_model_ready("two"))
     raises(kind + " after unloading", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2), "two")

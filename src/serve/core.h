@@ -116,6 +116,7 @@ typedef struct hone_serve_request {
     void **memory;     /* of inputs that landed */
     hone_value **kept; /* what `out` are parts of */
     int64_t rows;      /* of the first dim; 0: not for a batch */
+    int64_t length;    /* its inputs were filled from this; 0: they were not */
     struct hone_serve_sequence *sequence;
     struct hone_serve_request *next;
 } hone_serve_request;

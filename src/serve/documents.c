@@ -99,6 +99,7 @@ json_t *hone_serve_config(hone_serve_version *v) {
     json_t *hone =
         json_pack("{s:s, s:i, s:b, s:s, s:s}", "device", devices, "threads", w->threads, "inline", w->quick,
                   "batching", w->why ? w->why : "measured", "measured", w->kept ? "before" : "now");
+    if (v->ragged.n) json_object_set_new(hone, "ragged", json_string(v->ragged.on ? "on" : v->ragged.why));
     json_object_set_new(hone, "run_ns", json_array());
     for (int k = 0; k < w->n_sizes; k++)
         json_array_append_new(json_object_get(hone, "run_ns"), json_integer((json_int_t)w->ns[k]));

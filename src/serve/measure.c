@@ -80,6 +80,10 @@ static bool trial_begin(const hone_serve_version *v, int64_t rows, unsigned seed
         }
     return true;
 }
+hone_value **hone_serve_made_inputs(const hone_serve_version *v, int64_t rows) {
+    trial t;
+    return trial_begin(v, rows, 1, &t) ? t.in : NULL;
+}
 static uint64_t worked(void) { /* ns of this thread on a core */
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -220,6 +224,7 @@ static int stage(hone_serve_version *v, hone_serve_error *e) {
                 (void)hone_session_run(v->instance[v->n_instances].session, t.in, t.out), trial_end(&t);
         }
     }
+    if (w->alone_ns) hone_serve_ragged_try(v, v->instance[0].session);
     return 0;
 }
 /* Is the first better than the second? A goal that is kept goes before any throughput; more of that has to be
@@ -299,7 +304,7 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
     char key[17];
     *w = (hone_serve_way){.sizes = {1}, .n_sizes = 1, .instances = v->core->cores, .queue = v->core->o.queue};
     if (w->instances > 8) w->instances = 8;
-    if (hone_serve_config_way(v, &told, e)) return e->code;
+    if (hone_serve_config_way(v, &told, e) || hone_serve_ragged_read(v, e)) return e->code;
     const bool kept = hone_serve_learned_key(v, &told, key), known = kept && hone_serve_learned_find(v, key);
     if (told.queue) w->queue = told.queue;
     w->timeout_us = told.timeout_us, w->priorities = told.priorities,

@@ -153,6 +153,7 @@ static void execute(hone_serve_instance *i, hone_serve_request *list) {
     for (hone_serve_request *r = list; r; r = r->next) r->times.begun = begun, rows += r->rows;
     const bool together = list->next && run_together(i, list, rows);
     for (hone_serve_request *r = list; r && !together; r = r->next) run_alone(i, r);
+    for (hone_serve_request *r = list; r; r = r->next) hone_serve_ragged_cut(r);
     const uint64_t done = hone_serve_now();
     pthread_mutex_lock(&v->lock);
     if (together) list->times.done = done, count_run(&v->counts, list, (int)rows);
@@ -331,6 +332,7 @@ void hone_serve_submit(hone_serve_request *r) {
     if (!r->timeout_us) r->timeout_us = v->way.timeout_us;
     if (!r->priority) r->priority = (uint64_t)v->way.default_priority;
     if (!v->way.max_batch) r->rows = -1;
+    if (v->ragged.on) hone_serve_ragged_fill(r);
     pthread_mutex_lock(&v->lock);
     hone_serve_instance *i;
     const bool room = v->waiting < v->way.queue;
