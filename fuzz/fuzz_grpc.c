@@ -65,9 +65,11 @@ static void a_connection(const uint8_t *data, size_t n) {
         good = hone_grpc_pipe_read(&c->pipe) && hone_grpc_pipe_write(&c->pipe);
         while (recv(pair[1], room, sizeof room, 0) > 0) continue;
     }
-    for (hone_grpc_item *i = loop.ready, *next; i; i = next)
-        next = i->other, i->error.code = 499, hone_grpc_item_over(i);
-    loop.ready = NULL;
+    while (loop.ready) { /* what ends lets others begin */
+        hone_grpc_item *i = loop.ready;
+        loop.ready = NULL;
+        for (hone_grpc_item *next; i; i = next) next = i->other, i->error.code = 499, hone_grpc_item_over(i);
+    }
     while (loop.at_work) { /* loading and unloading, which the core's own thread does */
         pthread_mutex_lock(&loop.lock);
         hone_grpc_item *i = loop.posted;

@@ -4,6 +4,7 @@
    a server that answers it. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -106,8 +107,9 @@ static int connected(void) {
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const struct timeval most = {20, 0};
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) ||
+    const int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ||
+        connect(fd, (const struct sockaddr *)&to, sizeof to) ||
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most))
         abort();
     return fd;

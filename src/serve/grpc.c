@@ -189,8 +189,8 @@ static void *turn(void *arg) {
                 p->event(p, ev[k].events);
             }
         }
-        submit(l);
-        empty_mailbox(l);
+        do submit(l), empty_mailbox(l);
+        while (l->ready); /* answers let streams go on */
         const uint64_t now = hone_serve_now();
         if (now - l->ticked >= TICK_MS * ms_ns) tick(l, now);
         write_all(l);

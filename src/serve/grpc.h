@@ -107,7 +107,10 @@ struct hone_grpc_call {
     /* those at work */
     hone_grpc_item *first, **last;
     int items;
-    size_t unread; /* bytes that the client is not yet told were taken: too many items are at work */
+    /* Too many items are at work: bytes that came nevertheless, and how many the client is not yet told were
+       taken. */
+    hone_serve_out later;
+    size_t unread;
     /* what goes out */
     hone_serve_out out;
     size_t out_at;

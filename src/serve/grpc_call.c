@@ -41,9 +41,20 @@ hone_grpc_call *hone_grpc_call_open(hone_grpc_connection *c, int32_t stream) {
     return a;
 }
 
-static void let_go(hone_grpc_call *a) { /* of what came in */
-    atomic_fetch_sub(&a->loop->grpc->held, a->in.room);
-    hone_serve_out_free(&a->in);
+static void let_go(hone_grpc_call *a, hone_serve_out *o) { /* of what came in */
+    atomic_fetch_sub(&a->loop->grpc->held, o->room);
+    hone_serve_out_free(o);
+}
+/* More of what came in; false: that is too much, and it is over. */
+static bool keep(hone_grpc_call *a, hone_serve_out *o, const uint8_t *at, size_t n) {
+    const hone_grpc *g = a->loop->grpc;
+    const size_t before = o->room;
+    hone_serve_put(o, at, n);
+    const size_t held = atomic_fetch_add(&a->loop->grpc->held, o->room - before) + o->room - before;
+    if (!o->failed && held <= (size_t)g->o->max_body_bytes * HELD_MOST) return true;
+    hone_grpc_call_fail(a, HONE_GRPC_EXHAUSTED,
+                        "too many large requests are coming in at once; try again later");
+    return false;
 }
 static void cancel(hone_grpc_call *a) { /* what is at the core still */
     for (hone_grpc_item *i = a->first; i; i = i->next)
@@ -90,7 +101,7 @@ void hone_grpc_call_gone(hone_grpc_call *a) {
     a->loop->timed -= a->deadline != 0;
     if (a->counted) atomic_fetch_sub(&a->loop->grpc->busy, 1);
     c->useful = hone_serve_now();
-    let_go(a);
+    let_go(a, &a->in), let_go(a, &a->later);
     cancel(a);
     while (a->first && a->first->over) { /* answers that nobody wants any more */
         hone_grpc_item *i = a->first;
@@ -105,7 +116,7 @@ void hone_grpc_call_fail(hone_grpc_call *a, int status, const char *text) {
     if (a->closed) return;
     a->closed = true, a->status = status, a->refused = hone_serve_now();
     strncpy(a->message, text, sizeof a->message - 1);
-    let_go(a);
+    let_go(a, &a->in), let_go(a, &a->later);
     cancel(a);
     hone_grpc_relay_drop(a);
     if (a->connection) hone_grpc_call_send(a);
@@ -252,14 +263,17 @@ static void take_message(hone_grpc_call *a) {
     atomic_fetch_add(&a->loop->grpc->busy, 1);
     const bool now = a->method->run(i, at ? at : (const uint8_t *)"", n);
     free(plain);
-    let_go(a);
+    let_go(a, &a->in);
     if (now) hone_grpc_item_over(i);
 }
 
-void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
+static void take(hone_grpc_call *a, const uint8_t *at, size_t n) {
     const hone_grpc *g = a->loop->grpc;
-    a->bytes_in += n;
     while (n && !a->closed && a->method) {
+        if (!hone_grpc_call_hungry(a)) {
+            (void)keep(a, &a->later, at, n);
+            return;
+        }
         if (a->prefix_n < PREFIX) {
             a->prefix[a->prefix_n++] = *at++, n--;
             if (a->prefix_n < PREFIX) continue;
@@ -282,31 +296,29 @@ void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
             hone_serve_put(&a->in, a->prefix, PREFIX), a->in_wanted += PREFIX;
             atomic_fetch_add(&a->loop->grpc->held, a->in.room);
         }
-        const size_t left = a->in_wanted - a->in.n, here = n < left ? n : left, before = a->in.room;
-        if (here) {
-            /* Memory is taken as bytes come, not as they are announced; a large message gets its size at once
-               when a part is there. */
-            if (a->in.n + here > a->in.room && a->in.n >= a->in_wanted / 8) {
-                const size_t had = a->in.n;
-                if (hone_serve_put_room(&a->in, a->in_wanted - had)) a->in.n = had;
-            }
-            hone_serve_put(&a->in, at, here);
-            at += here, n -= here;
-            const size_t held =
-                atomic_fetch_add(&a->loop->grpc->held, a->in.room - before) + a->in.room - before;
-            if (a->in.failed || held > (size_t)g->o->max_body_bytes * HELD_MOST) {
-                hone_grpc_call_fail(a, HONE_GRPC_EXHAUSTED,
-                                    "too many large requests are coming in at once; try again later");
-                return;
-            }
+        const size_t left = a->in_wanted - a->in.n, here = n < left ? n : left;
+        /* Memory is taken as bytes come, not as they are announced; a large message gets its size at once
+           when a part is there. */
+        if (here && a->in.n + here > a->in.room && a->in.n >= a->in_wanted / 8) {
+            const size_t had = a->in.n, before = a->in.room;
+            if (hone_serve_put_room(&a->in, a->in_wanted - had)) a->in.n = had;
+            atomic_fetch_add(&a->loop->grpc->held, a->in.room - before);
         }
+        if (here && !keep(a, &a->in, at, here)) return;
+        at += here, n -= here;
         if (a->in.n == a->in_wanted) take_message(a);
     }
 }
 
+void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
+    a->bytes_in += n;
+    if (!a->later.n) take(a, at, n);
+    else if (!a->closed) (void)keep(a, &a->later, at, n);
+}
+
 void hone_grpc_call_ended(hone_grpc_call *a) {
     a->in_ended = true;
-    if (a->closed) return;
+    if (a->closed || a->later.n) return; /* hone_grpc_call_resume looks again */
     if (a->prefix_n) hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request ends within a message");
     else if (!a->method->stream && !a->in_messages)
         hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request has no message");
@@ -387,6 +399,13 @@ bool hone_grpc_call_hungry(const hone_grpc_call *a) {
     return a->items < AT_WORK && hone_grpc_relay_hungry(a->relay);
 }
 void hone_grpc_call_resume(hone_grpc_call *a) {
+    if (a->later.n && hone_grpc_call_hungry(a) && !a->closed) {
+        hone_serve_out o = a->later;
+        a->later = (hone_serve_out){0};
+        take(a, o.at, o.n);
+        let_go(a, &o);
+        if (a->in_ended && !a->later.n) hone_grpc_call_ended(a);
+    }
     if (!a->unread || !hone_grpc_call_hungry(a)) return;
     nghttp2_session_consume_stream(a->connection->pipe.session, a->stream, a->unread);
     a->unread = 0, a->connection->pipe.dirty = true;

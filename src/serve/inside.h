@@ -34,7 +34,7 @@ typedef struct {
 } hone_serve_span;
 typedef struct {
     uint64_t last_ms; /* of the epoch */
-    uint64_t inferences, executions, rejected;
+    uint64_t inferences, executions, rejected, cancelled;
     hone_serve_span success, fail, queue, input, infer, output;
     struct {
         hone_serve_span input, infer, output;

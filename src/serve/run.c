@@ -253,7 +253,7 @@ static hone_serve_request *expired(hone_serve_version *v, uint64_t now) {
             hone_serve_fail(&r->error, 503,
                             "request timeout expired: it waited %llu us in the queue of model '%s'",
                             (unsigned long long)((now - r->times.queued) / 1000), v->name);
-        r->times.done = now, v->counts.rejected++;
+        r->times.done = now, *(cancelled ? &v->counts.cancelled : &v->counts.rejected) += 1;
         count_request(&v->counts, r);
         hone_serve_sequence_leave(r, false);
         r->next = late, late = r;
