@@ -14,8 +14,14 @@
 #include "commands.h"
 #include "hone/serve.h"
 #include "term.h"
+#include "where.h"
 
 enum { PATHS = 4096 };
+#ifdef HONE_SERVE_GRPC
+enum { HAS_GRPC = 1 };
+#else
+enum { HAS_GRPC = 0 };
+#endif
 #define LIBRARY "libhone_serve.so.0"
 #if defined(__x86_64__)
 #define TRIPLET "x86_64-linux-gnu/" /* Debian's name of the folder */
@@ -100,6 +106,7 @@ int hone_cmd_serve(int argc, char **argv) {
     double body = 0, json_body = 0, rate = 0;
     bool no_watch = false, explicit_load = false, json = false;
     hone_words load_names = {0}, operands = {0};
+    hone_where where = {0};
     const hone_option options[] = {
         {"--host", "ADDRESS", "listen there; 0.0.0.0: everywhere (127.0.0.1)", HONE_ARG_TEXT, &host, 0},
         {"--http", "PORT", "KServe v2 over HTTP; 0: any free port, -1: none (8000)", HONE_ARG_PORT, &http,
@@ -107,7 +114,8 @@ int hone_cmd_serve(int argc, char **argv) {
         {"--grpc", "PORT", "KServe v2 over gRPC (8001 where it was built in)", HONE_ARG_PORT, &grpc, -1},
         {"--metrics", "PORT", "/metrics for Prometheus, without keys or TLS (8002)", HONE_ARG_PORT, &metrics,
          -1},
-        {"--front", "HOST:PORT,…", "no models: requests go to these servers, to the one with the least to do",
+        {"--front", "HOST:PORT,…",
+         "no models: requests go to these servers (for gRPC grpc://HOST:PORT), the one with the least to do",
          HONE_ARG_TEXT, &front, 0},
         {"--answer-time", "SECONDS", "a server behind a front must have answered (60)", HONE_ARG_INT,
          &answer_s, 1},
@@ -116,6 +124,10 @@ int hone_cmd_serve(int argc, char **argv) {
         {"--threads", "N", "cores for models (all)", HONE_ARG_THREADS, &threads, 1},
         {"--http-threads", "N", "threads that read and write connections (one a core, at most 4)",
          HONE_ARG_INT, &http_threads, 1},
+        {"--device", "NAME[:N],…", "where models run: cpu, cuda, cuda:0,cuda:1, opencl, a plugin's (cpu)",
+         HONE_ARG_TEXT, &where.device, 0},
+        {"--plugin", "FILE", "a file that adds devices or ops", HONE_ARG_LIST, &where.plugins, 0},
+        HONE_OPS_OPTION(&where),
         {"--precision", "TYPE", "f32, bf16, f16 or tf32, as for run", HONE_ARG_TEXT, &precision, 0},
         {"--load", "NAME", "load only what is named; again for more, '*' for all", HONE_ARG_LIST, &load_names,
          0},
@@ -148,7 +160,8 @@ int hone_cmd_serve(int argc, char **argv) {
         1,
         "Serves the models of a folder over HTTP, as KServe v2 and Triton's clients speak it.",
         "hone serve models/\nhone serve zoo:resnet18 --http 9000\n"
-        "hone serve --front a:8000,b:8000\ncurl localhost:8000/v2/models/resnet18",
+        "hone serve --front a:8000,grpc://a:8001,b:8000,grpc://b:8001\n"
+        "curl localhost:8000/v2/models/resnet18",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc != HONE_ARGS_GO) goto out;
@@ -156,6 +169,7 @@ int hone_cmd_serve(int argc, char **argv) {
         rc = hone_args_wrong("say which models, or by --front which servers this one stands before");
         goto out;
     }
+    if ((rc = hone_where_begin(&where))) goto out;
     rc = 1;
     if (!load(&l, why, sizeof why)) {
         hone_args_wrong("the server's library, " LIBRARY
@@ -170,9 +184,9 @@ int hone_cmd_serve(int argc, char **argv) {
     o.repository = operands.n ? operands.at[0] : NULL, o.front = front, o.trace = trace,
     o.answer_seconds = answer_s, o.host = host, o.http = http, o.metrics = metrics, o.goal = goal,
     o.threads = threads, o.http_threads = http_threads;
-    o.grpc = grpc == INT_MIN ? -1 : grpc;
-    o.precision = precision, o.watch = !no_watch, o.explicit_load = explicit_load || load_names.n,
-    o.queue = queue, o.run_ms = run_ms;
+    o.grpc = grpc != INT_MIN ? grpc : (front ? strstr(front, "grpc://") != NULL : HAS_GRPC) ? 8001 : -1;
+    o.device = where.device, o.precision = precision, o.watch = !no_watch,
+    o.explicit_load = explicit_load || load_names.n, o.queue = queue, o.run_ms = run_ms;
     bytes_of(body, &o.max_body_bytes), bytes_of(json_body, &o.max_json_bytes);
     o.max_connections = connections, o.max_connections_per_ip = per_ip, o.idle_seconds = idle,
     o.request_seconds = request_s, o.rate = rate;
@@ -213,6 +227,6 @@ int hone_cmd_serve(int argc, char **argv) {
     l.end(server);
     free(names);
 out:
-    hone_words_free(&operands), hone_words_free(&load_names);
+    hone_words_free(&operands), hone_words_free(&load_names), hone_where_free(&where);
     return rc;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `hone serve` beside Triton on the same machine, in turns, with `hone load` on the same cores: requests a second, latency, server CPU a request,
 # memory.      serve.py HONE MODELS [--triton FOLDER] [--headers FOLDER] [--rounds 3] [--prefix quiet] [--front] [--raw] [--start] [--soak SECONDS]
-# --front: the same through a `hone serve --front`, over HTTP. --raw: the models in a process of their own, without a server, in the same turns.
+# --front: the same through a `hone serve --front`. --raw: the models in a process of their own, without a server, in the same turns.
 # --start: how long a server with ten models takes to be ready, and what it does when nobody asks. --soak: so long under mixed load, with its memory.
 # MODELS has mnist-cnn/model.onnx and mobilenetv2-fp32/model.onnx. FOLDER is a virtual environment with nvidia-pytriton and onnxruntime; PyPI's
 # Triton has no back end for ONNX, so bench/serve/triton_onnx.c is built as one, against onnxruntime_c_api.h (with the headers it names) and
@@ -72,11 +72,12 @@ def triton_server():
 
 
 def front_server():
-    s = subprocess.Popen([a.hone, "serve", "--front", "127.0.0.1:%d" % servers["hone"][1], "--http", "0", "--metrics", "-1", "--json"], stdout=subprocess.PIPE, text=True)
-    port = json.loads(s.stdout.readline())["http"]
-    while json.load(urllib.request.urlopen("http://127.0.0.1:%d/status" % port))["health"] != "ready":
+    s = subprocess.Popen([a.hone, "serve", "--front", "127.0.0.1:%d,grpc://127.0.0.1:%d" % servers["hone"][1:], "--http", "0", "--grpc", "0", "--metrics", "-1", "--json"],
+                         stdout=subprocess.PIPE, text=True)
+    ports = json.loads(s.stdout.readline())
+    while not all(b["ready"] for b in json.load(urllib.request.urlopen("http://127.0.0.1:%d/status" % ports["http"]))["servers"]):
         time.sleep(0.05)
-    return s, port, -1
+    return s, ports["http"], ports["grpc"]
 
 
 def raw(model):  # the best of one session on all cores, and of a session a core
@@ -163,8 +164,6 @@ try:
                 raws.setdefault(model, []).append(raw(model))
             for protocol in "HTTP", "gRPC":
                 for name in sorted(servers, reverse=k % 2 == 1):
-                    if name == "front" and protocol == "gRPC":
-                        continue
                     for l in load(name, model, protocol):
                         got.setdefault((model, protocol, int(l["clients"]), name), []).append(l)
         print("round %d of %d" % (k + 1, a.rounds), file=sys.stderr)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    seeds: what the fuzzers begin with:  seeds FOLDER [MODELS…]  writes FOLDER/model, FOLDER/ops, FOLDER/graph,
-     FOLDER/image, FOLDER/wisdom
-   and FOLDER/grpc.
+     FOLDER/image, FOLDER/wisdom, FOLDER/grpc and FOLDER/serve.
    MODELS are folders; every small .onnx file below them is a seed too, as whatever tool left it.
 
    Models: one of a single node for each op row, at three ranks, and some written by hand (bodies, functions,
@@ -267,6 +266,22 @@ static void frame(msg *m, int type, int flags, const void *at, size_t n) {
         (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, (uint8_t)type, (uint8_t)flags, 0, 0, 0, 1};
     put(m, head, sizeof head), put(m, at, n);
 }
+static void put_header(msg *m, const char *name, const char *value) { /* HPACK, literal */
+    const uint8_t n = (uint8_t)strlen(name), v = (uint8_t)strlen(value);
+    put(m, "\0", 1), put(m, &n, 1), put(m, name, n), put(m, &v, 1), put(m, value, v);
+}
+/* What a server behind a front answers, `status` with a message before it or alone. */
+static void one_answer(const char *status, bool alone) {
+    msg head = {0}, tail = {0}, all = {0};
+    put(&head, "\x88", 1), put_header(&head, "content-type", "application/grpc");
+    put_header(alone ? &head : &tail, "grpc-status", status);
+    put_header(alone ? &head : &tail, "grpc-message", "why%20not");
+    put(&all, "\2\0\0\0\4\0\0\0\0\0", 10); /* as what; then SETTINGS */
+    frame(&all, 1, alone ? 5 : 4, head.at, head.n);
+    if (!alone) frame(&all, 0, 0, "\0\0\0\0\2\10\1", 7), frame(&all, 1, 5, tail.at, tail.n);
+    save("grpc", "answer", all.at, all.n);
+    free(head.at), free(tail.at), free(all.at);
+}
 static void one_call(const char *method, msg request) { /* takes it */
     msg head = {0}, data = {0}, all = {0};
     const char *const more[] = {":path", method,     "content-type", "application/grpc",
@@ -274,11 +289,7 @@ static void one_call(const char *method, msg request) { /* takes it */
     const uint8_t prefix[5] = {0, 0, (uint8_t)(request.n >> 16), (uint8_t)(request.n >> 8),
                                (uint8_t)request.n};
     put(&head, "\x83\x86", 2); /* POST, http: of HPACK's own table; the rest in words */
-    for (size_t k = 0; k < sizeof more / sizeof *more; k++) {
-        const uint8_t n = (uint8_t)strlen(more[k]);
-        if (k % 2 == 0) put(&head, "\0", 1);
-        put(&head, &n, 1), put(&head, more[k], n);
-    }
+    for (size_t k = 0; k < sizeof more / sizeof *more; k += 2) put_header(&head, more[k], more[k + 1]);
     put(&data, prefix, sizeof prefix), put(&data, request.at, request.n);
     put(&all, "\1", 1);
     frame(&all, 1, 4, head.at, head.n), frame(&all, 0, 1, data.at, data.n);
@@ -306,16 +317,72 @@ static void grpc(void) {
         snprintf(path, sizeof path, "/inference.GRPCInferenceService/%s", methods[k]);
         one_call(path, r);
     }
+    for (int k = 3; k <= 7; k++) { /* what reflection is asked */
+        msg r = {0};
+        text(&r, k, k == 3 ? "inference.proto" : "inference.ModelInferRequest");
+        one_call("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", r);
+    }
+    one_call("/grpc.health.v1.Health/Watch", (msg){0});
+    one_answer("0", false), one_answer("14", true), one_answer("3", false);
+}
+
+/* ---- what the server reads: the first two bytes say as what, see fuzz_serve.c -------------------------- */
+static void serve(void) {
+    static const struct {
+        char as, more;
+        const char *text;
+    } all[] = {
+        {0, 0,
+         "name: \"a\" max_batch_size: 8 input [ { name: \"x\" data_type: TYPE_FP32 dims: [ -1, 3 ] } ] "
+         "dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 100 } "
+         "instance_group { count: 2 } version_policy: { specific { versions: [1, 2] } }"},
+        {0, 0,
+         "platform: \"ensemble\" ensemble_scheduling { step { model_name: \"a\" model_version: -1 input_map "
+         "{ "
+         "key: \"x\" value: \"t\" } output_map { key: \"y\" value: \"u\" } } }"},
+        {0, 0,
+         "sequence_batching { state { input_name: \"sum\" output_name: \"sum_out\" data_type: TYPE_FP32 "
+         "dims: "
+         "1 initial_state { zero_data: true data_type: TYPE_FP32 dims: 1 } } control_input { name: \"x\" "
+         "control { kind: CONTROL_SEQUENCE_START fp32_false_true: [0, 1] } } }"},
+        {1, 8, "[[1.5, 2], [null, true]]"},
+        {1, 30, "[\"a\", \"\\u00e9\"]"},
+        {2, 1, "\1"},
+        {3, 0,
+         "{\"ensemble\": [{\"model\": \"a\", \"inputs\": {\"x\": \"t\"}, \"outputs\": {\"y\": \"u\"}}]}"},
+        {3, 0,
+         "{\"sequence_batching\": {\"state\": {\"sum\": \"sum_out\"}}, \"ragged\": {\"mask\": \"x\", "
+         "\"buckets\": [1, 2]}, \"dynamic_batching\": {\"preferred_batch_size\": [2, 4]}}"},
+        {4, 0,
+         "{\"inputs\": [{\"name\": \"x\", \"datatype\": \"FP32\", \"shape\": [1, 2], \"data\": [1.5, 2]}], "
+         "\"outputs\": [{\"name\": \"y\", \"parameters\": {\"classification\": 1}}]}"},
+        {4, 2,
+         "{\"inputs\": [{\"name\": \"x\", \"datatype\": \"BYTES\", \"shape\": [1, 2], \"data\": [\"a\", "
+         "\"b\"]}], \"parameters\": {\"timeout\": 5, \"sequence_id\": 3}}"},
+        {4, 4,
+         "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"INT8\",\"shape\":[1,101],\"parameters\":{\"binary_data_"
+         "size\":101}}]}                  "
+         "0123456789012345678901234567890123456789012345678901234567890123456789012"
+         "345678901234567890123456789"},
+        {4, 6, "0123456789abcdef"},
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        msg m = {0};
+        put(&m, &all[k].as, 1), put(&m, &all[k].more, 1), put(&m, all[k].text, strlen(all[k].text));
+        save("serve", "read", m.at, m.n);
+        free(m.at);
+    }
 }
 
 int main(int argc, char **argv) {
-    static const char *const kinds[] = {"model", "ops", "graph", "image", "wisdom", "grpc"};
+    static const char *const kinds[] = {"model", "ops", "graph", "image", "wisdom", "grpc", "serve"};
     const hone_library *library;
     char path[512];
     if (argc < 2) return fprintf(stderr, "usage: seeds FOLDER [MODELS...]\n"), 1;
     folder = argv[1];
     mkdir(folder, 0777);
-    for (int k = 0; k < 6; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
     if (hone_library_builtin(&library)) return fprintf(stderr, "%s\n", hone_fail_text()), 1;
     for (int k = 0; k < hone_library_count(library); k++) {
         const hone_program *p = hone_library_at(library, k);
@@ -326,6 +393,7 @@ int main(int argc, char **argv) {
     pictures();
     wisdom();
     grpc();
+    serve();
     for (int k = 2; k < argc; k++) nftw(argv[k], one_file, 16, FTW_PHYS);
     if (argc > 2) printf("%d models of other tools are seeds\n", found);
     return 0;

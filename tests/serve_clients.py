@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # `hone serve` as the clients of other projects see it: tritonclient over HTTP and gRPC, kserve's, unmodified; every type, JSON and bytes, typed and
-# raw, texts, errors, repository, statistics, streams, deadlines:  serve_clients.py HONE [MODELS]
-# Skipped (77) where the packages are not there: pip install 'tritonclient[http,grpc]' kserve ml_dtypes
+# raw, texts, errors, repository, statistics, streams, deadlines:  serve_clients.py HONE [--front]     --front: all of it through a front
+# Skipped (77) where the packages are not there: pip install 'tritonclient[http,grpc]' kserve ml_dtypes grpcio-reflection
 import sys
 
 from onnx_bytes import model
@@ -61,7 +61,7 @@ try:
     BF16 = ml_dtypes.bfloat16
 except ImportError:
     BF16 = None  # then nothing is sent in it
-hone = sys.argv[1]
+hone, through_front = sys.argv[1], "--front" in sys.argv
 failed, done = [], 0
 
 
@@ -108,6 +108,9 @@ write("two", model([("a", 1, ["n", 3]), ("b", 1, ["n", 3])], [("Add", ["a", "b"]
                    [("sum", 1, ["n", 3]), ("difference", 1, ["n", 3])]))
 
 
+write("slow", model([("x", 1, ["n", "n"])], [("MatMul", ["x" if k == 0 else "t%d" % k, "x"], ["t%d" % (k + 1) if k < 7 else "y"]) for k in range(8)], [("y", 1, ["n", "n"])]))
+
+
 def sample(t, shape):
     rng = np.random.default_rng(len(t) + sum(shape))
     if t == "BYTES":
@@ -133,6 +136,12 @@ if ports["grpc"] < 0:
     print("skipped: this server was built without gRPC")
     server.terminate()
     sys.exit(77)
+if through_front:
+    server = subprocess.Popen([hone, "serve", "--front", "127.0.0.1:%d,grpc://127.0.0.1:%d" % (ports["http"], ports["grpc"]), "--http", "0", "--grpc", "0", "--metrics", "-1", "--json",
+                               "--max-body", "64"], stdout=subprocess.PIPE, text=True)
+    atexit.register(server.kill)
+    ports = json.loads(server.stdout.readline())
+    time.sleep(1)  # it finds that the server is ready
 http_url, grpc_url = "127.0.0.1:%d" % ports["http"], "127.0.0.1:%d" % ports["grpc"]
 H, G = th.InferenceServerClient(http_url), tg.InferenceServerClient(grpc_url)
 stub = service_pb2_grpc.GRPCInferenceServiceStub(grpc.insecure_channel(grpc_url))
@@ -231,7 +240,7 @@ for kind, c in ("http", H), ("grpc", G):
     check(kind + " statistics: %d" % grown, grown == 5 and int(after["inference_count"]) - int(before["inference_count"]) == 20)
     index = c.get_model_repository_index(**j)
     index = index.get("models", []) if kind == "grpc" else index
-    check(kind + " index", {i["name"]: i["state"] for i in index}.get("two") == "READY" and len(index) == len(ONNX) + 1)
+    check(kind + " index", {i["name"]: i["state"] for i in index}.get("two") == "READY" and len(index) == len(ONNX) + 2)
     c.unload_model("two")
     check(kind + " unloaded", not c.is_model_ready("two"))
     raises(kind + " after unloading", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2), "two")
@@ -352,6 +361,63 @@ for path, request, code in (
     except grpc.RpcError as e:
         check("%s: %s" % (path, e.code()), e.code() == code)
 check("health", channel.unary_unary("/grpc.health.v1.Health/Check")(b"") == b"\x08\x01")
+watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"")
+check("health, watched", next(watch) == b"\x08\x01")
+watch.cancel()
+check("health of no service, watched", next(channel.unary_stream("/grpc.health.v1.Health/Watch")(b"\x0a\x04nope", timeout=5)) == b"\x08\x03")
+
+# What the server speaks, for clients that ask: descriptors as tritonclient has them, and a call made of them alone.
+try:
+    from google.protobuf import descriptor_pool, message_factory
+    from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+except ImportError as e:
+    print("skipped reflection: %s; pip install grpcio-reflection" % e)
+else:
+    database = ProtoReflectionDescriptorDatabase(channel)
+    check("services: %s" % list(database.get_services()), {"inference.GRPCInferenceService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+                                                            "grpc.reflection.v1alpha.ServerReflection"} == set(database.get_services()))
+    pool = descriptor_pool.DescriptorPool(database)
+    ours, theirs = pool.FindServiceByName("inference.GRPCInferenceService"), service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"]
+
+    def shape_of(f):
+        kind = f.message_type or f.enum_type
+        return (f.name, f.type, kind.full_name if kind else None, f.containing_oneof.name if f.containing_oneof else None,
+                f.is_repeated if hasattr(f, "is_repeated") else f.label == f.LABEL_REPEATED)
+
+    def differs(one, other, seen):  # what we have of a message is as they have it
+        if one.full_name in seen:
+            return []
+        seen.add(one.full_name)
+        wrong = [] if one.full_name == other.full_name else [one.full_name]
+        for f in one.fields:
+            g = other.fields_by_number.get(f.number)
+            if not g or shape_of(f) != shape_of(g):
+                wrong.append(f.full_name)
+            elif f.message_type:
+                wrong += differs(f.message_type, g.message_type, seen)
+            elif f.enum_type and [(v.name, v.number) for v in f.enum_type.values] != [(v.name, v.number) for v in g.enum_type.values]:
+                wrong.append(f.full_name)
+        return wrong
+
+    seen, wrong_fields = set(), []
+    for m in ours.methods:
+        t = theirs.methods_by_name[m.name]
+        wrong_fields += differs(m.input_type, t.input_type, seen) + differs(m.output_type, t.output_type, seen)
+    check("%d methods, %d messages, as tritonclient has them: %s" % (len(ours.methods), len(seen), wrong_fields), not wrong_fields and len(ours.methods) == 18 and len(seen) > 50)
+    try:
+        database.FindFileContainingSymbol("nothing.Here")
+        check("no such symbol", False)
+    except KeyError:
+        check("no such symbol", True)
+    try:
+        database.FindFileByName("nothing.proto")
+        check("no such file", False)
+    except KeyError:
+        check("no such file", True)
+    known = {m.name: (message_factory.GetMessageClass(m.input_type), message_factory.GetMessageClass(m.output_type)) for m in ours.methods}
+    asked, answered = known["ModelMetadata"]
+    said = channel.unary_unary("/inference.GRPCInferenceService/ModelMetadata", asked.SerializeToString, answered.FromString)(asked(name="id_FP32"))
+    check("a call made of descriptors: %s" % said.inputs[0].datatype, said.name == "id_FP32" and said.inputs[0].datatype == "FP32")
 
 # ---- streams, many at once, deadlines ----
 
@@ -394,7 +460,21 @@ def flood():  # cancelled calls leave nothing behind
         G.async_infer("id_FP32", [i], callback=lambda result, error: None).cancel()
 
 
+def runs_of(name):
+    return int(G.get_inference_statistics(name).model_stats[0].execution_count)
+
+
 flood()
+square = tg.InferInput("x", [700, 700], "FP32")
+square.set_data_from_numpy(np.zeros((700, 700), np.float32))
+G.infer("slow", [square])
+begun, before = time.time(), runs_of("slow")
+waiting = [G.async_infer("slow", [square], callback=lambda result, error: None) for k in range(40)]
+time.sleep(0.15)
+for w in waiting:
+    w.cancel()
+G.infer("slow", [square])
+check("cancelled requests leave the queue: %d of 41 ran" % (runs_of("slow") - before), runs_of("slow") - before < 20)
 try:
     ask("grpc", "id_FP32", {"x": big}, ["FP32"], client_timeout=0.0005)
     check("a deadline of 0.5 ms for 24 MB was kept", False)

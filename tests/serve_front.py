@@ -62,6 +62,13 @@ def backend(port=0):
     return hone(folder, "--http", str(port), "--grpc", "-1")
 
 
+def both(*words):  # over HTTP and gRPC
+    s = subprocess.Popen([a.hone, "serve", *words, "--metrics", "-1", "--json", "--threads", "1"], stdout=subprocess.PIPE, text=True)
+    children.append(s)
+    ports = json.loads(s.stdout.readline() or '{"http": -1, "grpc": -1}')
+    return s, ports["http"], ports["grpc"]
+
+
 def ask(port, verb, path, body=None, headers={}):
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     c.request(verb, path, body, headers)
@@ -160,7 +167,7 @@ def bad_server():
 
 
 # What is wrong is said, and there is no front.
-for words in ["--front", "nowhere"], ["--front", "127.0.0.1:1,127.0.0.1:1"], ["--front", ","], ["--front", "127.0.0.1:1", folder], ["--front", "127.0.0.1:1", "--grpc", "0"]:
+for words in ["--front", "nowhere"], ["--front", "127.0.0.1:1,127.0.0.1:1"], ["--front", ","], ["--front", "127.0.0.1:1", folder], ["--front", "127.0.0.1:1", "--grpc", "0"], ["--front", "grpc://a/b"]:
     r = subprocess.run([a.hone, "serve", "--http", "0", "--metrics", "-1", *words], capture_output=True, text=True, timeout=20)
     check("refused: %s: %s" % (" ".join(w for w in words if w != folder), r.stderr.strip().splitlines()[:1]), r.returncode != 0 and r.stderr.count("serve:") == 1)
 
@@ -203,6 +210,222 @@ front.send_signal(signal.SIGTERM)
 t.join()
 check("what was under way is answered: %s" % (late[0][:2],), late[0][0] == 200)
 check("it ends as it should", front.wait(timeout=20) == 0)
+
+# gRPC before servers that misbehave: each does as its `kind` says, to all but checks (whose message is empty).
+def frame(kind, flags, stream, data=b""):
+    return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+
+
+def fields(*pairs):  # HPACK, literal
+    return b"".join(b"\0" + b"".join(bytes([len(t)]) + t.encode() for t in pair) for pair in pairs)
+
+
+class BadGrpc:
+    def __init__(self):
+        self.kind, self.seen = "good", 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            s = self.listener.accept()[0]
+            threading.Thread(target=self.speak, args=(s,), daemon=True).start()
+
+    def take(self, s, n):
+        data = b""
+        while len(data) < n:
+            more = s.recv(n - len(data))
+            if not more:
+                raise OSError("closed")
+            data += more
+        return data
+
+    def speak(self, s):
+        try:
+            s.settimeout(20)
+            self.take(s, 24)
+            s.sendall(frame(4, 0, 0))
+            came = {}
+            while True:
+                head = self.take(s, 9)
+                data = self.take(s, int.from_bytes(head[:3], "big"))
+                kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
+                if kind == 4 and not flags & 1:
+                    s.sendall(frame(4, 1, 0))
+                if kind == 0:
+                    came[stream] = came.get(stream, 0) + len(data)
+                if kind != 0 or not flags & 1:
+                    continue
+                self.seen += came[stream] > 5
+                if not self.answer(s, stream, self.kind if came[stream] > 5 else "good"):
+                    return
+        except OSError:
+            pass
+        finally:
+            s.close()
+
+    def answer(self, s, n, kind):
+        begin = frame(1, 4, n, b"\x88" + fields(("content-type", "application/grpc"), ("x-own", "yes")))
+        message = frame(0, 0, n, b"\0\0\0\0\2\x08\1")
+        good = begin + message + frame(1, 5, n, fields(("grpc-status", "0"), ("x-behind", "too")))
+        answers = {
+            "good": good,
+            "interim": frame(1, 4, n, fields((":status", "103"))) + good,
+            "refusal": frame(1, 5, n, b"\x88" + fields(("content-type", "application/grpc"), ("grpc-status", "9"), ("grpc-message", "not%0anow"))),
+            "unavailable": frame(1, 5, n, b"\x88" + fields(("content-type", "application/grpc"), ("grpc-status", "14"), ("grpc-message", "full"))),
+            "silence": b"",
+            "late": good,
+            "closes": b"",
+            "garbage": random.Random(1).randbytes(3000),
+            "half": begin + message[:12],
+            "no status": begin + frame(0, 1, n, b"\0\0\0\0\2\x08\1"),
+            "odd status": begin + message + frame(1, 5, n, fields(("grpc-status", "-3"))),
+            "reset": begin + frame(3, 0, n, struct.pack(">I", 2)),
+            "refused": frame(3, 0, n, struct.pack(">I", 7)),
+            "500": frame(1, 5, n, fields((":status", "500"), ("content-type", "text/html"))),
+            "goaway": frame(7, 0, 0, struct.pack(">II", 0, 0)),
+            "too large": begin + b"".join(frame(0, 0, n, bytes(16384)) for _ in range(300)),
+            "bad headers": frame(1, 4, n, b"\xff\xff\xff\xff\xff\xff\xff\xff"),
+        }
+        if kind == "late":
+            time.sleep(0.4)
+        s.sendall(answers[kind])
+        return kind in ("good", "interim", "refusal", "unavailable", "silence", "reset", "refused", "500", "too large", "no status", "odd status", "late")
+
+
+def call(port, method, *messages, timeout=None):  # by curl: the status of gRPC, what it says, the messages, all headers
+    with open(folder + "/asked", "wb") as f:
+        f.write(b"".join(b"\0" + struct.pack(">I", len(m)) + m for m in messages))
+    words = ["-H", "grpc-timeout: " + timeout] if timeout else []
+    r = subprocess.run(["curl", "-sS", "-m", "20", "--http2-prior-knowledge", "-H", "content-type: application/grpc", "-H", "te: trailers", "-H", "x-mine: 1", *words, "--data-binary",
+                        "@%s/asked" % folder, "-D", folder + "/heads", "-o", folder + "/answered", "http://127.0.0.1:%d/inference.GRPCInferenceService/%s" % (port, method)],
+                       capture_output=True, text=True)
+    with open(folder + "/heads") as f:
+        heads = dict(line.strip().split(": ", 1) for line in f if ": " in line)
+    data, out = b"", []
+    if os.path.exists(folder + "/answered"):
+        with open(folder + "/answered", "rb") as f:
+            data = f.read()
+        os.remove(folder + "/answered")
+    while len(data) >= 5:
+        n = struct.unpack(">I", data[1:5])[0]
+        out, data = out + [data[5:5 + n]], data[5 + n:]
+    return int(heads.get("grpc-status", -1)), heads.get("grpc-message", r.stderr), out, heads
+
+
+has_grpc = both(folder, "--http", "-1", "--grpc", "0")[2] > 0 and "HTTP2" in subprocess.run(["curl", "-V"], capture_output=True, text=True).stdout
+if not has_grpc:
+    print("skipped gRPC: this server, or curl, has none")
+else:
+    bad = BadGrpc(), BadGrpc()
+    front, port, grpc = both("--front", "grpc://127.0.0.1:%d,grpc://localhost:%d" % tuple(b.port for b in bad), "--http", "0", "--grpc", "0", "--max-body", "4", "--answer-time", "1")
+    ready = lambda: all(s["ready"] for s in servers(port).values())
+    until("both servers of gRPC are ready", ready)
+    ask_m = field(1, "m") + field(5, field(1, "x"))
+    sequence = ask_m + field(4, field(1, "sequence_id") + field(2, field(2, 7)))
+    for kind, status, tries in (("good", 0, 1), ("interim", 0, 1), ("refusal", 9, 1), ("unavailable", 14, 2), ("late", 0, 1), ("silence", 4, 1), ("closes", 14, 2), ("garbage", 14, 2),
+                                ("half", 14, 2), ("no status", 14, 2), ("odd status", 14, 2), ("reset", 14, 2), ("refused", 14, 2), ("500", 14, 2), ("goaway", 14, 2), ("too large", 8, 1),
+                                ("bad headers", 14, 2)):
+        for b in bad:
+            b.kind, b.seen = kind, 0
+        got, why, out, heads = call(grpc, "ModelInfer", ask_m)
+        seen = sum(b.seen for b in bad)
+        check("gRPC, %s: %d %s, asked for %d times" % (kind, got, why, seen), got == status and seen == tries and (status != 0 or (out == [b"\x08\1"] and heads.get("x-own") == "yes")))
+        for b in bad:
+            b.kind, b.seen = "good", 0
+        until("ready again", ready)
+        for b in bad:
+            b.kind, b.seen = kind, 0
+        got = call(grpc, "ModelInfer", sequence)[0]
+        seen = sum(b.seen for b in bad)
+        check("a sequence's, %s: %d, asked for %d times" % (kind, got, seen), seen == (2 if kind in ("refused", "goaway") else 1) and got == status)
+        for b in bad:
+            b.kind, b.seen = "good", 0
+        until("ready again", ready)
+    bad[0].kind, bad[0].seen, bad[1].seen = "closes", 0, 0
+    check("the other one answers", all(call(grpc, "ModelInfer", ask_m)[0] == 0 for k in range(4)) and bad[0].seen >= 1)
+    for b in bad:
+        b.kind, b.seen = "good", 0
+    until("ready again", ready)
+    for k in range(6):
+        call(grpc, "ModelInfer", sequence)
+    check("a sequence stays with one server", sorted(b.seen for b in bad) == [0, 6])
+    for b in bad:
+        b.seen = 0
+    call(grpc, "RepositoryModelLoad", field(2, "m"))
+    check("all servers load", [b.seen for b in bad] == [1, 1])
+    for b in bad:
+        b.kind = "silence"
+    began = time.time()
+    got = call(grpc, "ModelInfer", ask_m, timeout="200m")
+    check("the client's deadline: %s after %.2f s" % (got[:2], time.time() - began), got[0] == 4 and time.time() - began < 0.9)
+    got = call(grpc, "Nothing")
+    check("no message: %s" % (got[:2],), got[0] == 13)
+    for b in bad:
+        b.kind = "late"
+    late = []
+    t = threading.Thread(target=lambda: late.append(call(grpc, "ModelInfer", ask_m)))
+    t.start()
+    time.sleep(0.1)
+    front.send_signal(signal.SIGTERM)
+    t.join()
+    check("what was under way is answered: %s" % (late[0],), late[0][2] == [b"\x08\1"])  # curl may leave the trailers of a connection that ends
+    check("it ends as it should", front.wait(timeout=20) == 0)
+
+    # Before real ones: unary and streams, and one that is killed.
+    behind = [both(folder, "--http", "0", "--grpc", "0") for _ in range(2)]
+    front, port, grpc = both("--front", ",".join("127.0.0.1:%d,grpc://127.0.0.1:%d" % b[1:] for b in behind), "--http", "0", "--grpc", "0", "--access-log", folder + "/log")
+    until("four are ready", lambda: len(servers(port)) == 4 and ready())
+    tensor = field(1, "m") + field(5, field(1, "x") + field(2, "FP32") + field(3, 1) + field(3, 64)) + field(7, struct.pack("<f", 2) * 64)
+    got = call(grpc, "ModelInfer", tensor)
+    check("an inference: %s" % (got[:2],), got[0] == 0 and struct.pack("<f", 6) * 64 in got[2][0])
+    got = call(grpc, "ModelInfer", field(1, "nobody"))
+    check("its error comes back as it was: %s" % (got[:2],), got[0] == 5 and "nobody" in got[1])
+    got = call(grpc, "ModelStreamInfer", *[tensor] * 500)
+    check("a stream of 500: %s, %d answers" % (got[:2], len(got[2])), got[0] == 0 and len(got[2]) == 500 and all(struct.pack("<f", 6) * 64 in m for m in got[2]))
+    for service in "v1", "v1alpha":
+        got = call(grpc, "../grpc.reflection.%s.ServerReflection/ServerReflectionInfo" % service, field(7, "*"), field(4, "inference.ModelInferRequest"), field(4, "nothing"))
+        check("reflection: %s, %d answers" % (got[:2], len(got[2])), got[0] == 0 and len(got[2]) == 3 and b"grpc.health.v1.Health" in got[2][0] and b"raw_input_contents" in got[2][1]
+              and b"no such symbol" in got[2][2])
+    got = call(grpc, "../grpc.health.v1.Health/Check", b"")
+    check("health: %s" % (got[:3],), got[0] == 0 and got[2] == [b"\x08\1"])
+    got = call(grpc, "ModelStreamInfer")
+    check("a stream of none: %s" % (got[:2],), got[0] == 0)
+
+    def load_grpc(seconds):
+        s = subprocess.Popen([a.hone, "load", "127.0.0.1:%d" % grpc, "--grpc", "--model", "m", "--concurrency", "16", "--window", str(seconds / 4), "--windows", "4", "--warmup", "0",
+                              "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        children.append(s)
+        return s
+
+    def result_grpc(what, process):
+        out, err = process.communicate(timeout=120)
+        try:
+            l = json.loads(out.splitlines()[0])["levels"][0]
+        except Exception:
+            return check("%s: %s%s" % (what, out, err), False)
+        check("%s: %d requests, %d failed %s, p99 %.1f ms" % (what, l["requests"], l["errors"], l.get("why", ""), l["p99_ms"]), l["errors"] == 0 and l["requests"] > 0)
+
+    for k in range(a.rounds):
+        worker = load_grpc(4 * a.seconds)
+        time.sleep(a.seconds)
+        victim = behind[k % 2]
+        victim[0].kill()
+        victim[0].wait()
+        time.sleep(a.seconds)
+        behind[k % 2] = both(folder, "--http", str(victim[1]), "--grpc", str(victim[2]))
+        result_grpc("gRPC: one killed and started again", worker)
+        until("it is taken back", ready)
+    with open(folder + "/log") as f:
+        lines = [json.loads(l) for l in f]
+    check("the log names who answered", any(l["protocol"] == "grpc" and l["path"].endswith("/ModelInfer") and l.get("server", "").startswith("grpc://127.0.0.1:") and l["tries"] == 1 for l in lines))
+    for b in behind:
+        b[0].kill(), b[0].wait()
+    got = call(grpc, "ModelInfer", tensor)
+    check("no server is left: %s" % (got[:2],), got[0] == 14)
+    front.send_signal(signal.SIGTERM)
+    check("it ends as it should", front.wait(timeout=20) == 0)
 
 # Traces: a context goes through the front to the server, over HTTP and gRPC; both write spans.
 traces = {n: "%s/%s.json" % (folder, n) for n in ("server", "front")}

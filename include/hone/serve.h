@@ -56,12 +56,15 @@ typedef struct {
     void (*tell)(void *arg, const char *line);
     void *arg;
     const char *precision; /* "f32", "bf16", "f16", "tf32" for all models; NULL: as hone_options has it */
-    /* "HOST:PORT,HOST:PORT": no models here; requests go to these servers of KServe v2 over HTTP, to the one
-       that is ready and has the least to do. Then there is no repository and no gRPC. NULL: none */
+    /* "HOST:PORT,grpc://HOST:PORT": no models here; requests go to these servers of KServe v2, over HTTP or
+       gRPC, to the one that is ready and has the least to do. Then there is no repository. NULL: none */
     const char *front;
     const char *trace; /* a file that gets the spans of requests, as ui.perfetto.dev shows them; NULL: none */
+    /* "cuda", "cuda:0,cuda:1": where models run that do not say so themselves; their instances are shared out
+       among these. NULL: the CPU */
+    const char *device;
     int answer_seconds; /* of a server behind the front; 0: 60 */
-    int reserved[9];    /* zero */
+    int reserved[7];    /* zero */
 } hone_server_options;
 HONE_API void hone_server_options_default(hone_server_options *); /* fills all fields */
 

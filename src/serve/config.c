@@ -109,6 +109,23 @@ static int within(const hone_serve_version *v, const char *path, int64_t otherwi
                : hone_serve_fail(e, 400, "the config of '%s': %s is %lld; from %lld to %lld will do", v->name,
                                  path, (long long)*out, (long long)low, (long long)high);
 }
+int hone_serve_devices(const char *list) {
+    int n = list && *list;
+    for (; list && *list; list++) n += *list == ',';
+    return n;
+}
+const char *hone_serve_device(const char *list, int k, char out[64]) {
+    const int n = hone_serve_devices(list);
+    if (!n) return "cpu";
+    for (k %= n; k > 0; k--) list += strcspn(list, ",") + 1;
+    snprintf(out, 64, "%.*s", (int)strcspn(list, ","), list);
+    return out;
+}
+const char *hone_serve_device_list(const hone_serve_version *v) {
+    const char *own = json_string_value(json_object_get(v->config, "device"));
+    return own ? own : v->core->o.device;
+}
+
 /* A field that is 0 was not said. */
 int hone_serve_config_way(const hone_serve_version *v, hone_serve_way *w, hone_serve_error *e) {
     const json_t *batching = json_object_get(v->config, "dynamic_batching"), *sizes, *size;

@@ -181,7 +181,25 @@ static void *keep(void *arg) {
 
 hone_serve_shared *hone_serve_shared_of(hone_serve_core *c) { return c->shared; }
 
+/* Each device takes a number. */
+static hone_status try_devices(const char *list) {
+    const int64_t one = 1;
+    char name[64];
+    hone_value *here = NULL, *there = NULL;
+    if (hone_tensor_create(HONE_DTYPE_F32, &one, 1, &here))
+        return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
+    hone_status s = HONE_OK;
+    for (int k = 0; k < hone_serve_devices(list) && !s; k++) {
+        if ((s = hone_value_bring(here, hone_serve_device(list, k, name), &there)))
+            hone_server_say(s, "device '%s': %s", name, hone_error());
+        hone_value_free(there), there = NULL;
+    }
+    hone_value_free(here);
+    return s;
+}
 hone_status hone_serve_core_start(const hone_server_options *o, hone_serve_core **out) {
+    const hone_status there = try_devices(o->device);
+    if (there) return there;
     hone_serve_core *c = calloc(1, sizeof *c);
     if (!c) return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
     c->o = *o, c->wake[0] = c->wake[1] = c->watch = -1, c->last_task = &c->task;

@@ -107,12 +107,16 @@ typedef struct hone_serve_request {
        better to do */
     bool inline_ok;
     hone_serve_id id; /* of the sequence it is a part of */
+    /* Nobody waits for it any more: where it has not begun, it leaves the queue (499). Any thread, until
+       done. */
+    atomic_bool cancelled;
     hone_serve_error error;
     hone_serve_times times;
     /* the core's own: */
     void **memory;     /* of inputs that landed */
     hone_value **kept; /* what `out` are parts of */
     int64_t rows;      /* of the first dim; 0: not for a batch */
+    int64_t length;    /* its inputs were filled from this; 0: they were not */
     struct hone_serve_sequence *sequence;
     struct hone_serve_request *next;
 } hone_serve_request;

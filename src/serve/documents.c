@@ -85,17 +85,21 @@ json_t *hone_serve_config(hone_serve_version *v) {
     if (v->ensemble) return config_of_ensemble(v);
     const hone_serve_way *w = &v->way;
     const int batch = w->max_batch > 1 ? w->max_batch : 0, from = batch ? 1 : 0;
+    const char *list = hone_serve_device_list(v), *devices = list && *list ? list : "cpu";
     json_t *sizes = json_array(), *out = json_copy(v->config);
     for (int k = 0; k < w->n_sizes; k++) json_array_append_new(sizes, json_integer(w->sizes[k]));
     json_t *own = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:[{s:s, s:i, s:s}]}", "name", v->name,
                             "platform", "onnx_onnxv1", "backend", "hone", "max_batch_size", batch, "input",
                             ports(v, false, from, true), "output", ports(v, true, from, true),
-                            "instance_group", "name", v->name, "count", w->instances, "kind", "KIND_CPU");
+                            "instance_group", "name", v->name, "count", w->instances, "kind",
+                            strncmp(devices, "cpu", 3) ? "KIND_GPU" : "KIND_CPU");
     if (!json_object_get(v->config, "version_policy"))
         json_object_set_new(own, "version_policy", json_pack("{s:{s:i}}", "latest", "num_versions", 1));
     json_object_set_new(own, "default_model_filename", json_string("model.onnx"));
-    json_t *hone = json_pack("{s:i, s:b, s:s, s:s}", "threads", w->threads, "inline", w->quick, "batching",
-                             w->why ? w->why : "measured", "measured", w->kept ? "before" : "now");
+    json_t *hone =
+        json_pack("{s:s, s:i, s:b, s:s, s:s}", "device", devices, "threads", w->threads, "inline", w->quick,
+                  "batching", w->why ? w->why : "measured", "measured", w->kept ? "before" : "now");
+    if (v->ragged.n) json_object_set_new(hone, "ragged", json_string(v->ragged.on ? "on" : v->ragged.why));
     json_object_set_new(hone, "run_ns", json_array());
     for (int k = 0; k < w->n_sizes; k++)
         json_array_append_new(json_object_get(hone, "run_ns"), json_integer((json_int_t)w->ns[k]));

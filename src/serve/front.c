@@ -3,6 +3,9 @@
    of them. Names are looked up once, when the front begins. */
 #include "serve/front.h"
 
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +13,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* "HOST:PORT", "[::1]:PORT", "http://HOST"; the usual port is 8000. */
+/* An up server is asked for its health so often, one that is not so often; who is up may be late once. */
+enum { MISSES = 2 };
+static const uint64_t up_ns = 1000000000, down_ns = 200000000;
+
+/* "HOST:PORT", "[::1]:PORT", "http://HOST", "grpc://HOST:PORT"; the usual ports are 8000 and 8001. */
 static hone_status read_address(const char *at, size_t n, hone_front_backend *b) {
     char text[256], *host = text, *port = NULL;
-    if (n > 7 && !strncmp(at, "http://", 7)) at += 7, n -= 7;
+    b->grpc = n > 7 && !strncmp(at, "grpc://", 7);
+    if (b->grpc || (n > 7 && !strncmp(at, "http://", 7))) at += 7, n -= 7;
     if (n && at[n - 1] == '/') n--;
     if (!n || n >= sizeof text - 8 || memchr(at, '/', n))
         return hone_server_say(HONE_BAD_INPUT, "front: '%.*s' is no HOST:PORT", (int)(n < 200 ? n : 200), at);
@@ -23,7 +31,7 @@ static hone_status read_address(const char *at, size_t n, hone_front_backend *b)
     if (bracket) *bracket = 0, host++;
     if (!*host || (port && (!*port || strspn(port, "0123456789") != strlen(port))))
         return hone_server_say(HONE_BAD_INPUT, "front: '%.*s' is no HOST:PORT", (int)n, at);
-    if (!port) port = "8000";
+    if (!port) port = b->grpc ? "8001" : "8000";
     struct addrinfo *found = NULL, hint = {.ai_socktype = SOCK_STREAM};
     const int rc = getaddrinfo(host, port, &hint, &found);
     if (rc || !found)
@@ -32,8 +40,10 @@ static hone_status read_address(const char *at, size_t n, hone_front_backend *b)
         memcpy(&b->address[b->addresses], a->ai_addr, a->ai_addrlen),
             b->address_bytes[b->addresses] = a->ai_addrlen;
     freeaddrinfo(found);
-    snprintf(b->name, sizeof b->name, bracket ? "[%s]:%s" : "%s:%s", host, port);
-    b->host_n = (size_t)snprintf(b->host, sizeof b->host, "Host: %s\r\n\r\n", b->name);
+    const char *scheme = b->grpc ? "grpc://" : "";
+    snprintf(b->name, sizeof b->name, bracket ? "%s[%s]:%s" : "%s%s:%s", scheme, host, port);
+    b->authority = b->name + strlen(scheme);
+    b->host_n = (size_t)snprintf(b->host, sizeof b->host, "Host: %.300s\r\n\r\n", b->authority);
     snprintf(b->why, sizeof b->why, "not asked yet");
     return HONE_OK;
 }
@@ -57,6 +67,7 @@ hone_status hone_front_open(const hone_server_options *o, hone_front **out) {
                     s = hone_server_say(HONE_BAD_INPUT, "front: %s is named twice", f->backend[k - 1].name);
         at += n;
     }
+    for (int k = 0; k < f->n; k++) *(f->backend[k].grpc ? &f->grpc : &f->http) = true;
     if (!s && !f->n) s = hone_server_say(HONE_BAD_INPUT, "front: name servers: HOST:PORT,HOST:PORT");
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
     if (!s && ((f->poll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
@@ -88,10 +99,38 @@ void hone_front_free(hone_front *f) {
     free(f->backend), free(f);
 }
 
-bool hone_front_ready(hone_front *f) {
+bool hone_front_ready(const hone_front *f, bool grpc) {
+    if (!(grpc ? f->grpc : f->http))
+        grpc = !grpc; /* there are none: whoever asks wants to know of the others */
     for (int k = 0; k < f->n; k++)
-        if (atomic_load(&f->backend[k].counts.up)) return true;
+        if (f->backend[k].grpc == grpc && atomic_load(&f->backend[k].counts.up)) return true;
     return false;
+}
+int hone_front_connect(hone_front_backend *b) {
+    const unsigned at = atomic_load(&b->at) % (unsigned)b->addresses;
+    const int one = 1, fd = socket(b->address[at].ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (!connect(fd, (const struct sockaddr *)&b->address[at], b->address_bytes[at]) || errno == EINPROGRESS)
+        return fd;
+    const int why = errno;
+    close(fd), errno = why;
+    return -1;
+}
+void hone_front_answered(hone_front_backend *b, uint64_t ns, uint64_t bytes_out, uint64_t bytes_in) {
+    hone_front_counts *c = &b->counts;
+    atomic_fetch_add(&c->requests, 1);
+    atomic_fetch_add(&c->ns, ns);
+    atomic_fetch_add(&c->took[hone_serve_bucket(ns)], 1);
+    atomic_fetch_add(&c->bytes_out, bytes_out);
+    atomic_fetch_add(&c->bytes_in, bytes_in);
+}
+void hone_front_checked(hone_front *f, hone_front_backend *b, const char *why, bool certain) {
+    const uint64_t now = hone_serve_now();
+    b->checking = false;
+    if (!why) b->misses = 0, hone_front_up(f, b, NULL);
+    else if (!atomic_load(&b->counts.up) || certain || ++b->misses >= MISSES) hone_front_up(f, b, why);
+    atomic_store(&b->check_at, now + (atomic_load(&b->counts.up) && !b->misses ? up_ns : down_ns));
 }
 static uint64_t mix(uint64_t x) { /* splitmix64's end */
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -100,15 +139,15 @@ static uint64_t mix(uint64_t x) { /* splitmix64's end */
 }
 /* The least under way; of equals the next in turn. A sequence: by the highest of hashes of it and each
    server, so that a server that goes moves its own sequences and no others. */
-hone_front_backend *hone_front_choose(hone_front *f, const hone_front_job *j) {
+hone_front_backend *hone_front_choose(hone_front *f, const hone_front_want *j) {
     hone_front_backend *best = NULL;
     uint64_t highest = 0;
     int least = 0;
-    const unsigned turn = j->everywhere ? 0 : f->turn++;
+    const unsigned turn = j->everywhere ? 0 : atomic_fetch_add(&f->turn, 1);
     for (int k = 0; k < f->n; k++) {
         const int at = (int)((turn + (unsigned)k) % (unsigned)f->n);
         hone_front_backend *b = &f->backend[at];
-        if (!atomic_load(&b->counts.up) || j->tried >> at & 1) continue;
+        if (b->grpc != j->grpc || !atomic_load(&b->counts.up) || j->tried >> at & 1) continue;
         const int busy = atomic_load(&b->counts.under_way);
         const uint64_t hash = mix(j->sequence + (uint64_t)(at + 1) * 0x9e3779b97f4a7c15u);
         if (best && (j->everywhere || (j->sequence ? hash <= highest : busy >= least))) continue;
@@ -122,9 +161,10 @@ void hone_front_up(hone_front *f, hone_front_backend *b, const char *why) {
     pthread_mutex_lock(&f->lock);
     if (why) snprintf(b->why, sizeof b->why, "%s", why);
     else *b->why = 0;
-    pthread_mutex_unlock(&f->lock);
-    if (!f->o->tell || (was == !why && b->told)) return;
+    const bool told = b->told;
     b->told = true;
+    pthread_mutex_unlock(&f->lock);
+    if (!f->o->tell || (was == !why && told)) return;
     snprintf(line, sizeof line, why ? "%s: not ready: %s" : "%s: ready", b->name, why);
     f->o->tell(f->o->arg, line);
 }

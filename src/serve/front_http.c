@@ -16,7 +16,7 @@ static hone_front *front_of(const hone_http_call *c) { return hone_serve_front_o
 
 static void live(hone_http_call *c) { hone_http_answer_json(c, 200, json_pack("{s:b}", "live", 1)); }
 static void ready(hone_http_call *c) {
-    const bool yes = !hone_serve_stopping(hone_http_server(c)) && hone_front_ready(front_of(c));
+    const bool yes = !hone_serve_stopping(hone_http_server(c)) && hone_front_ready(front_of(c), false);
     hone_http_answer_json(c, yes ? 200 : 400, json_pack("{s:b}", "ready", yes));
 }
 
@@ -65,7 +65,7 @@ static void status(hone_http_call *c) {
     if (j) {
         json_object_set_new(j, "health",
                             json_string(hone_serve_stopping(hone_http_server(c)) ? "draining"
-                                        : hone_front_ready(f)                    ? "ready"
+                                        : hone_front_ready(f, false)             ? "ready"
                                                                                  : "no server is ready"));
         json_object_set_new(j, "uptime_s", json_real((double)(hone_serve_now() - f->began) * 1e-9));
         json_object_set_new(j, "under_way", json_integer(busy));
@@ -207,12 +207,13 @@ static void forward(hone_http_call *c) {
         return;
     }
     j->head = head.at, j->head_n = head.n, j->body = c->text.at ? c->text.at : "", j->body_n = c->text.n;
-    j->everywhere =
+    j->want.everywhere =
         post && (begins(c->url, "/v2/repository/models/") || begins(c->url, "/v2/systemsharedmemory/") ||
                  begins(c->url, "/v2/cudasharedmemory/"));
-    j->sequence = post && !j->everywhere && c->text.n ? sequence_of(c, &c->text) : 0;
+    j->want.sequence = post && !j->want.everywhere && c->text.n ? sequence_of(c, &c->text) : 0;
     /* what is packed cannot be searched for a sequence */
-    j->repeatable = j->everywhere || !(j->sequence || (post && hone_http_header(c, "Content-Encoding")));
+    j->want.repeatable =
+        j->want.everywhere || !(j->want.sequence || (post && hone_http_header(c, "Content-Encoding")));
     j->done = done, j->arg = c, c->waiting = true;
     hone_front_post(front_of(c), j);
 }

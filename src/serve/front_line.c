@@ -2,8 +2,6 @@
    front_line: connections to the servers behind, and the one thread that has them all. A line carries one
    job at a time; between jobs it is kept. Each server is asked for its health, by a job of its own. */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +11,11 @@
 
 #include "serve/front.h"
 
-enum { EVENTS = 128, PIECE = 64 << 10, IDLE_MOST = 256, TICK_MS = 50, MISSES = 2, TRIES = 8 };
-/* An up server is asked for its health so often, one that is not so often; patience with a connection that
-   is being made, and with a check; how long a line is kept unused, below what servers allow. */
-static const uint64_t ms_ns = 1000000, up_ns = 1000000000, down_ns = 200000000, connect_ns = 2000000000,
-                      check_ns = 3000000000, keep_ns = 20000000000;
+enum { EVENTS = 128, PIECE = 64 << 10, IDLE_MOST = 256, TICK_MS = 50, TRIES = 8 };
+/* Patience with a connection that is being made, and with a check; how long a line is kept unused, below what
+   servers allow; how long the thread sleeps when there is nothing to do. */
+static const uint64_t ms_ns = 1000000, connect_ns = 2000000000, check_ns = 3000000000, keep_ns = 20000000000,
+                      sleep_ns = 1000000000;
 
 struct hone_front_line {
     hone_front *front;
@@ -42,17 +40,10 @@ static void forget_answer(hone_front_job *j) {
 }
 static void checked(hone_front *f, hone_front_backend *b) { /* its check has come to an end */
     hone_front_job *j = &b->check;
-    char why[160];
-    const uint64_t now = hone_serve_now();
-    b->checking = false;
-    if (!j->error.code && j->status == 200) b->misses = 0, hone_front_up(f, b, NULL);
-    else {
-        if (j->error.code) snprintf(why, sizeof why, "%.150s", j->error.text);
-        else snprintf(why, sizeof why, "/v2/health/ready answers %d", j->status);
-        /* a busy server may be late once */
-        if (!atomic_load(&b->counts.up) || !j->error.code || ++b->misses >= MISSES) hone_front_up(f, b, why);
-    }
-    b->check_at = now + (atomic_load(&b->counts.up) && !b->misses ? up_ns : down_ns);
+    char why[160] = "";
+    if (j->error.code) snprintf(why, sizeof why, "%.150s", j->error.text);
+    else if (j->status != 200) snprintf(why, sizeof why, "/v2/health/ready answers %d", j->status);
+    hone_front_checked(f, b, *why ? why : NULL, !j->error.code || j->refused);
     forget_answer(j);
 }
 static void finish(hone_front *f, hone_front_job *j) {
@@ -130,17 +121,13 @@ static hone_front_line *line_to(hone_front *f, hone_front_backend *b) { /* NULL:
         b->idle = l->next, l->next = NULL, b->idle_n--;
         return l;
     }
-    const int one = 1,
-              fd = socket(b->address[b->at].ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = hone_front_connect(b);
     if (fd < 0) return NULL;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    const int rc = connect(fd, (const struct sockaddr *)&b->address[b->at], b->address_bytes[b->at]);
-    if ((rc && errno != EINPROGRESS) || !(l = calloc(1, sizeof *l))) {
-        const int why = rc ? errno : ENOMEM;
-        close(fd), errno = why;
+    if (!(l = calloc(1, sizeof *l))) {
+        close(fd), errno = ENOMEM;
         return NULL;
     }
-    *l = (hone_front_line){.front = f, .to = b, .fd = fd, .connecting = rc != 0, .since = hone_serve_now()};
+    *l = (hone_front_line){.front = f, .to = b, .fd = fd, .connecting = true, .since = hone_serve_now()};
     l->answer.headed = take_head, l->answer.body = take_piece, l->answer.arg = l;
     if ((l->after = f->line)) l->after->before = l;
     f->line = l;
@@ -154,32 +141,32 @@ static hone_front_line *line_to(hone_front *f, hone_front_backend *b) { /* NULL:
 static void failed(hone_front *f, hone_front_backend *b, hone_front_job *j, const char *why, bool unsent,
                    bool stale) {
     const uint64_t now = hone_serve_now();
-    if (unsent && !stale)
-        b->at = (b->at + 1) % b->addresses; /* a name may have several, and not all be right */
+    if (unsent && !stale) atomic_fetch_add(&b->at, 1); /* a name may have several, and not all be right */
     if (j->check) {
         hone_serve_fail(&j->error, 502, "%s", why);
-        if (unsent && !stale) b->misses = MISSES; /* nobody is there */
+        j->refused = unsent && !stale; /* nobody is there */
         finish(f, j);
         return;
     }
     const bool known = j->error.code != 0; /* it is the answer's own fault, and would be again */
     if (!stale) {
         atomic_fetch_add(&b->counts.failures, 1);
-        j->tried |= (uint64_t)1 << (b - f->backend);
-        if (b->check_at > now) b->check_at = now;
+        j->want.tried |= (uint64_t)1 << (b - f->backend);
+        if (atomic_load(&b->check_at) > now) atomic_store(&b->check_at, now);
         if (unsent) hone_front_up(f, b, why);
     }
     forget_answer(j);
-    j->broken |= !unsent;
+    j->want.broken |= !unsent;
     if (!known) snprintf(j->error.text, sizeof j->error.text, "%s: %s", b->name, why);
-    if (!known && (unsent || j->repeatable) && j->tries < TRIES) {
+    if (!known && (unsent || j->want.repeatable) && j->want.tries < TRIES) {
         atomic_fetch_add(&b->counts.repeats, 1);
         start(f, j);
         return;
     }
     if (!known)
         hone_serve_fail(&j->error, 502, "%s: %s%s", b->name, why,
-                        j->repeatable ? "" : "; a request that changes a server's state is not repeated");
+                        j->want.repeatable ? ""
+                                           : "; a request that changes a server's state is not repeated");
     finish(f, j);
 }
 static void broke(hone_front_line *l, const char *why) {
@@ -206,15 +193,12 @@ static void answered(hone_front_line *l) {
         return;
     }
     atomic_fetch_sub(&b->counts.under_way, 1);
-    atomic_fetch_add(&b->counts.requests, 1);
-    atomic_fetch_add(&b->counts.ns, now - j->sent);
-    atomic_fetch_add(&b->counts.took[hone_serve_bucket(now - j->sent)], 1);
-    atomic_fetch_add(&b->counts.bytes_out, j->head_n + j->body_n);
-    atomic_fetch_add(&b->counts.bytes_in, j->answer_n);
-    j->tried |= (uint64_t)1 << (b - f->backend);
-    const bool full = j->status == 503 && j->repeatable && !j->everywhere;
+    hone_front_answered(b, now - j->sent, j->head_n + j->body_n, j->answer_n);
+    j->want.tried |= (uint64_t)1 << (b - f->backend);
+    const bool full = j->status == 503 && j->want.repeatable && !j->want.everywhere;
     if (full) atomic_fetch_add(&b->counts.refused, 1);
-    if (((full && j->tries < TRIES) || (j->everywhere && j->status / 100 == 2)) && hone_front_choose(f, j)) {
+    if (((full && j->want.tries < TRIES) || (j->want.everywhere && j->status / 100 == 2)) &&
+        hone_front_choose(f, &j->want)) {
         forget_answer(j);
         start(f, j);
         return;
@@ -298,7 +282,7 @@ static void event(hone_front_line *l, uint32_t events) {
 
 static void carry(hone_front *f, hone_front_backend *b, hone_front_job *j) {
     hone_front_line *l = line_to(f, b);
-    j->tries++, j->sent = hone_serve_now();
+    j->want.tries++, j->sent = hone_serve_now();
     if (!l) {
         failed(f, b, j, strerror(errno), true, false);
         return;
@@ -310,14 +294,14 @@ static void carry(hone_front *f, hone_front_backend *b, hone_front_job *j) {
     else push(l);
 }
 static void start(hone_front *f, hone_front_job *j) {
-    hone_front_backend *b = hone_front_choose(f, j);
+    hone_front_backend *b = hone_front_choose(f, &j->want);
     if (b) {
         carry(f, b, j);
         return;
     }
     char last[sizeof j->error.text];
     memcpy(last, j->error.text, sizeof last);
-    if (j->broken) hone_serve_fail(&j->error, 502, "%.300s (%d tries)", last, j->tries);
+    if (j->want.broken) hone_serve_fail(&j->error, 502, "%.300s (%d tries)", last, j->want.tries);
     else hone_serve_fail(&j->error, 503, "no server behind this front is ready"), j->error.retry_after = 1;
     finish(f, j);
 }
@@ -351,7 +335,8 @@ static void check(hone_front *f, hone_front_backend *b, uint64_t now) {
 /* Checks that are due, and whoever takes too long. */
 static void tick(hone_front *f, uint64_t now) {
     for (int k = 0; k < f->n; k++)
-        if (!f->backend[k].checking && now >= f->backend[k].check_at) check(f, &f->backend[k], now);
+        if (!f->backend[k].grpc && !f->backend[k].checking && now >= atomic_load(&f->backend[k].check_at))
+            check(f, &f->backend[k], now);
     for (hone_front_line *l = f->line, *after; l; l = after) {
         after = l->after;
         if (!l->job) {
@@ -366,12 +351,14 @@ static void tick(hone_front *f, uint64_t now) {
     }
 }
 static int patience(const hone_front *f, uint64_t now) { /* ms until something is due */
-    uint64_t next = now + up_ns;
+    uint64_t next = now + sleep_ns;
     for (int k = 0; k < f->n; k++)
-        if (!f->backend[k].checking && f->backend[k].check_at < next) next = f->backend[k].check_at;
+        if (!f->backend[k].grpc && !f->backend[k].checking && atomic_load(&f->backend[k].check_at) < next)
+            next = atomic_load(&f->backend[k].check_at);
     bool busy = false;
     for (int k = 0; k < f->n && !busy; k++)
-        busy = f->backend[k].checking || atomic_load(&f->backend[k].counts.under_way);
+        busy =
+            !f->backend[k].grpc && (f->backend[k].checking || atomic_load(&f->backend[k].counts.under_way));
     if (busy && next > now + TICK_MS * ms_ns) next = now + TICK_MS * ms_ns;
     return next > now ? (int)((next - now) / ms_ns) + 1 : 0;
 }

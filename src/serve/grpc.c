@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "serve/grpc.h"
+#include "serve/grpc_front.h"
 
 enum { EVENTS = 128, LOOPS_MAX = 4, TICK_MS = 10, IDLE_MS = 500, BACKLOG = 512, CROWD = 256 };
 static const uint64_t ms_ns = 1000000, second_ns = 1000000000;
@@ -132,12 +132,13 @@ static void tick(hone_grpc_loop *l, uint64_t now) {
     const uint64_t idle = (uint64_t)l->grpc->o->idle_seconds * second_ns;
     const bool draining = atomic_load(&l->grpc->draining);
     l->ticked = now;
+    if (l->grpc->front) hone_grpc_links_tick(l, now);
     if (l == l->grpc->loop) give_back(l->grpc), hone_serve_calm(l->grpc->server);
     for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
         next = c->after;
         for (hone_grpc_call *a = c->call, *after; a; a = after) after = a->after, hone_grpc_call_tick(a, now);
         const bool out_of_time = idle && !c->calls && now - c->useful > idle;
-        if (c->stuck && idle && now - c->stuck > idle) {
+        if (c->pipe.stuck && idle && now - c->pipe.stuck > idle) {
             hone_grpc_connection_close(c);
             continue;
         }
@@ -147,15 +148,28 @@ static void tick(hone_grpc_loop *l, uint64_t now) {
         }
         if ((draining || out_of_time) && !c->leaving)
             hone_grpc_connection_leave(c, false), c->useful = out_of_time ? c->useful : now;
-        else if (c->leaving && now - c->useful > 100 * ms_ns) hone_grpc_connection_leave(c, true);
+        else if (c->leaving && !c->left && now - c->useful > 100 * ms_ns) hone_grpc_connection_leave(c, true);
     }
 }
 
+/* What one connection has to say may be for another: until nobody has anything. */
 static void write_all(hone_grpc_loop *l) {
-    for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
-        next = c->after;
-        if (c->dirty && !hone_grpc_connection_write(c)) hone_grpc_connection_close(c);
+    bool more = true;
+    while (more) {
+        for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
+            next = c->after;
+            if (c->pipe.dirty && !hone_grpc_pipe_write(&c->pipe)) hone_grpc_connection_close(c);
+        }
+        more = l->grpc->front && hone_grpc_links_write(l);
     }
+}
+/* How long a turn waits, in ms; -1: until something comes. */
+static int patience(const hone_grpc_loop *l) {
+    const hone_grpc *g = l->grpc;
+    const bool first = l == g->loop;
+    if (l->timed || atomic_load(&g->quit) || atomic_load(&g->draining)) return TICK_MS;
+    if (g->front && (first || l->link)) return hone_grpc_links_patience(l);
+    return l->connections || (first && g->most >= CROWD) ? IDLE_MS : -1;
 }
 
 static void *turn(void *arg) {
@@ -163,11 +177,7 @@ static void *turn(void *arg) {
     struct epoll_event ev[EVENTS];
     here = l;
     while (!atomic_load(&l->grpc->quit) || l->at_work) {
-        const bool quit = atomic_load(&l->grpc->quit);
-        const int n = epoll_wait(l->poll, ev, EVENTS,
-                                 l->timed || quit || atomic_load(&l->grpc->draining)                ? TICK_MS
-                                 : l->connections || (l == l->grpc->loop && l->grpc->most >= CROWD) ? IDLE_MS
-                                                                                                    : -1);
+        const int n = epoll_wait(l->poll, ev, EVENTS, patience(l));
         for (int k = 0; k < n; k++) {
             if (ev[k].data.ptr == l) { /* the mailbox, or the server's end */
                 uint64_t count;
@@ -175,21 +185,18 @@ static void *turn(void *arg) {
             } else if (ev[k].data.ptr == l->grpc) {
                 if (!atomic_load(&l->grpc->draining)) accept_all(l);
             } else {
-                hone_grpc_connection *c = ev[k].data.ptr;
-                const bool in = ev[k].events & (EPOLLIN | EPOLLERR | EPOLLHUP);
-                if (in && !hone_grpc_connection_read(c)) {
-                    (void)hone_grpc_connection_write(c); /* why, where it can still be told */
-                    hone_grpc_connection_close(c);
-                } else c->dirty = true;
+                hone_grpc_pipe *p = ev[k].data.ptr;
+                p->event(p, ev[k].events);
             }
         }
-        submit(l);
-        empty_mailbox(l);
+        do submit(l), empty_mailbox(l);
+        while (l->ready); /* answers let streams go on */
         const uint64_t now = hone_serve_now();
         if (now - l->ticked >= TICK_MS * ms_ns) tick(l, now);
         write_all(l);
     }
     while (l->connection) hone_grpc_connection_close(l->connection);
+    hone_grpc_links_close(l);
     return NULL;
 }
 
@@ -260,6 +267,7 @@ static hone_status begin(hone_server *server, int port, void **out) {
     hone_grpc *g = calloc(1, sizeof *g);
     if (!g) return hone_server_say(HONE_NO_MEMORY, "no memory for the gRPC front");
     g->server = server, g->core = hone_serve_core_of(server), g->o = o, g->listener = -1;
+    g->front = hone_serve_front_of(server);
     const hone_status secure =
         o->certificate ? hone_serve_tls_open(o->certificate, o->key, &g->tls) : HONE_OK;
     if (secure) {

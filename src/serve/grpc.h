@@ -3,11 +3,11 @@
    and grpc.health.v1.Health, answered by the core.
 
        loop         a thread with an epoll, some connections, and a mailbox that other threads fill
-       connection   a socket and an nghttp2 session
-         grpc_connection.c
+       pipe         a socket and an nghttp2 session: bytes to and fro                            grpc_pipe.c
+       connection   a client's pipe, and its calls                                         grpc_connection.c
        call         a stream: what came of its messages, and what is to be sent                  grpc_call.c
-       item         one message of a call and its answer; at the core while it runs
-         grpc_methods.c
+       item         one message of a call and its answer; at the core while it runs           grpc_methods.c
+       relay        in a front: a call on its way to another server and back (grpc_front.h)
 
    A call belongs to its loop's thread alone. Only items cross over: the core's threads finish them by the
    mailbox. */
@@ -47,6 +47,22 @@ typedef struct hone_grpc_loop hone_grpc_loop;
 typedef struct hone_grpc_connection hone_grpc_connection;
 typedef struct hone_grpc_call hone_grpc_call;
 typedef struct hone_grpc_item hone_grpc_item;
+typedef struct hone_grpc_link hone_grpc_link;
+typedef struct hone_grpc_relay hone_grpc_relay;
+
+typedef struct hone_grpc_pipe hone_grpc_pipe;
+struct hone_grpc_pipe {
+    void (*event)(hone_grpc_pipe *, uint32_t events); /* of epoll, which knows the pipe */
+    hone_grpc_loop *loop;
+    int fd;
+    hone_serve_secured *secured; /* NULL: plain */
+    nghttp2_session *session;
+    uint8_t *out; /* of which out_at … out_n is still to be sent */
+    size_t out_n, out_at;
+    uint32_t asked; /* of epoll */
+    uint64_t stuck; /* since when the other end does not take what it is sent, or 0 */
+    bool dirty;     /* to be written when this turn ends */
+};
 
 struct hone_grpc_item {
     hone_grpc_call *call;
@@ -61,11 +77,16 @@ typedef struct hone_grpc_method {
     const char *path;
     bool stream; /* many messages, each answered */
     bool open;   /* without a key too: probes */
+    bool raw;    /* a message is taken as it came, with its frame: it goes to another server */
     /* Begins what a message asks for: either answers at once (hone_grpc_answer and what it wrote, or
        item->error), or takes it to the core (returns false) and the item comes back by the mailbox. */
     bool (*run)(hone_grpc_item *, const uint8_t *, size_t);
+    /* Of a stream that the server ends: now and then, for something new to tell. NULL: it ends with the
+       client's messages. */
+    void (*look)(hone_grpc_call *);
 } hone_grpc_method;
-extern const hone_grpc_method hone_grpc_methods[]; /* up to a NULL path */
+/* Up to a NULL path; one that ends in '/' is all that begin with it. */
+extern const hone_grpc_method hone_grpc_methods[], hone_grpc_front_methods[];
 
 struct hone_grpc_call {
     hone_grpc_connection *connection; /* NULL: the stream is gone, and only items keep the call */
@@ -86,34 +107,36 @@ struct hone_grpc_call {
     /* those at work */
     hone_grpc_item *first, **last;
     int items;
-    size_t unread; /* bytes that the client is not yet told were taken: too many items are at work */
+    /* Too many items are at work: bytes that came nevertheless, and how many the client is not yet told were
+       taken. */
+    hone_serve_out later;
+    size_t unread;
     /* what goes out */
     hone_serve_out out;
     size_t out_at;
     /* in `busy`; headers are sent; no more will come; nghttp2 waits for more */
     bool counted, begun, closed, waiting;
     uint64_t refused; /* when it ended before the client was done, or 0 */
+    uint64_t told;    /* what its `look` told last, 0: nothing */
     int status;
     char message[512], trace[56], parent[17];
+    hone_grpc_relay *relay; /* NULL: it is answered here */
+    /* In a front, headers as names and values with a zero behind each: the client's that go on, and those
+       that the other server answered with, before and behind its messages. */
+    hone_serve_out given, heads, tails;
     uint64_t bytes_in, bytes_out;
     hone_serve_times times;         /* of its last inference */
     hone_grpc_call *before, *after; /* of the connection */
 };
 
 struct hone_grpc_connection {
-    hone_grpc_loop *loop;
-    int fd;
-    hone_serve_secured *secured; /* NULL: plain */
-    nghttp2_session *session;
+    hone_grpc_pipe pipe;  /* first */
     hone_grpc_call *call; /* those that are open */
     int calls;
-    /* when it last did something; since when it does not take what it is sent, or 0 */
-    uint64_t useful, stuck;
-    uint8_t *out; /* of which out_at … out_n is still to be sent */
-    size_t out_n, out_at;
-    uint32_t asked;      /* of epoll */
-    char peer[64];       /* for the access log; "" where there is none */
-    bool leaving, dirty; /* GOAWAY was sent; to be looked at when this turn ends */
+    uint64_t useful; /* when it last did something */
+    char peer[64];   /* for the access log; "" where there is none */
+    bool leaving;    /* GOAWAY was sent */
+    bool left;       /* for good, after the notice */
     hone_grpc_connection *before, *after;
 };
 
@@ -123,6 +146,7 @@ struct hone_grpc_loop {
     bool started;
     int poll, wake, connections, timed; /* timed: calls with a deadline */
     hone_grpc_connection *connection;
+    hone_grpc_link *link;  /* to other servers, in a front */
     hone_grpc_item *ready; /* inferences that this turn brought, to be submitted when it ends */
     int at_work;           /* items that the core has */
     uint64_t ticked;
@@ -134,7 +158,8 @@ struct hone_grpc_loop {
 
 struct hone_grpc {
     hone_server *server;
-    hone_serve_core *core;
+    hone_serve_core *core;    /* or a front */
+    struct hone_front *front; /* NULL: it has models of its own */
     const hone_server_options *o;
     hone_serve_tls *tls; /* NULL: plain */
     int listener, port, n_loops;
@@ -143,7 +168,7 @@ struct hone_grpc {
     hone_grpc_loop *loop;
     atomic_bool draining, quit;
     atomic_int connections, busy; /* busy: calls of one answer that are open, and messages of streams */
-    atomic_size_t held;           /* bytes of messages that are coming in */
+    atomic_size_t held;           /* bytes of messages that are coming in, or wait to go on */
 };
 
 /* grpc_call.c */
@@ -160,10 +185,17 @@ void hone_grpc_item_over(hone_grpc_item *);                        /* in the loo
 hone_serve_out *hone_grpc_answer(hone_grpc_item *, size_t *begun); /* a message of the answer begins … */
 void hone_grpc_answered(hone_grpc_item *, size_t begun);           /* … and is whole */
 int hone_grpc_status_of(int code);
+bool hone_grpc_call_hungry(const hone_grpc_call *); /* it takes more from the client */
+void hone_grpc_call_resume(hone_grpc_call *);       /* it may do so again */
+/* grpc_pipe.c */
+bool hone_grpc_pipe_read(hone_grpc_pipe *); /* false: it is over */
+bool hone_grpc_pipe_write(hone_grpc_pipe *);
+bool hone_grpc_pipe_watch(hone_grpc_pipe *, uint32_t events);
+void hone_grpc_pipe_close(hone_grpc_pipe *);
+/* grpc_reflect.c */
+bool hone_grpc_reflect(hone_grpc_item *, const uint8_t *, size_t);
 /* grpc_connection.c */
 hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *, int fd);
-bool hone_grpc_connection_read(hone_grpc_connection *); /* false: it is over */
-bool hone_grpc_connection_write(hone_grpc_connection *);
 void hone_grpc_connection_leave(hone_grpc_connection *, bool last); /* GOAWAY */
 void hone_grpc_connection_close(hone_grpc_connection *);
 void hone_grpc_call_send(hone_grpc_call *); /* something to send, or the end */

@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <zlib.h>
 
-#include "serve/grpc.h"
+#include "serve/grpc_front.h"
 
 /* AT_WORK: messages of one stream that may be at the core at a time; beyond that the client's window stays
    closed. */
@@ -31,19 +31,34 @@ int hone_grpc_status_of(int code) {
 hone_grpc_call *hone_grpc_call_open(hone_grpc_connection *c, int32_t stream) {
     hone_grpc_call *a = calloc(1, sizeof *a);
     if (!a) return NULL;
-    a->connection = c, a->loop = c->loop, a->stream = stream, a->last = &a->first;
+    a->connection = c, a->loop = c->pipe.loop, a->stream = stream, a->last = &a->first;
     a->began = hone_serve_now();
     a->after = c->call;
     if (c->call) c->call->before = a;
     c->call = a, c->calls++;
     a->counted = true;
-    atomic_fetch_add(&c->loop->grpc->busy, 1);
+    atomic_fetch_add(&c->pipe.loop->grpc->busy, 1);
     return a;
 }
 
-static void let_go(hone_grpc_call *a) { /* of what came in */
-    atomic_fetch_sub(&a->loop->grpc->held, a->in.room);
-    hone_serve_out_free(&a->in);
+static void let_go(hone_grpc_call *a, hone_serve_out *o) { /* of what came in */
+    atomic_fetch_sub(&a->loop->grpc->held, o->room);
+    hone_serve_out_free(o);
+}
+/* More of what came in; false: that is too much, and it is over. */
+static bool keep(hone_grpc_call *a, hone_serve_out *o, const uint8_t *at, size_t n) {
+    const hone_grpc *g = a->loop->grpc;
+    const size_t before = o->room;
+    hone_serve_put(o, at, n);
+    const size_t held = atomic_fetch_add(&a->loop->grpc->held, o->room - before) + o->room - before;
+    if (!o->failed && held <= (size_t)g->o->max_body_bytes * HELD_MOST) return true;
+    hone_grpc_call_fail(a, HONE_GRPC_EXHAUSTED,
+                        "too many large requests are coming in at once; try again later");
+    return false;
+}
+static void cancel(hone_grpc_call *a) { /* what is at the core still */
+    for (hone_grpc_item *i = a->first; i; i = i->next)
+        if (!i->over && i->inference.request) atomic_store(&i->inference.request->cancelled, true);
 }
 static void item_free(hone_grpc_item *i) {
     hone_serve_inference_end(&i->inference);
@@ -52,14 +67,16 @@ static void item_free(hone_grpc_item *i) {
 }
 static void call_free(hone_grpc_call *a) {
     hone_serve_out_free(&a->out);
+    hone_serve_out_free(&a->given), hone_serve_out_free(&a->heads), hone_serve_out_free(&a->tails);
     free(a);
 }
 
 void hone_grpc_call_gone(hone_grpc_call *a) {
     hone_grpc_connection *c = a->connection;
-    hone_serve_carried(c->loop->grpc->server, a->bytes_in + a->bytes_out);
+    hone_serve_carried(c->pipe.loop->grpc->server, a->bytes_in + a->bytes_out);
+    const hone_grpc_relay *r = a->relay;
     if (*c->peer && *a->path) /* `code` is gRPC's status */
-        hone_serve_log(c->loop->grpc->server,
+        hone_serve_log(c->pipe.loop->grpc->server,
                        &(hone_serve_access){.peer = c->peer,
                                             .protocol = "grpc",
                                             .verb = "POST",
@@ -70,8 +87,13 @@ void hone_grpc_call_gone(hone_grpc_call *a) {
                                             .times = a->times.done ? &a->times : NULL,
                                             .trace = *a->trace ? a->trace : NULL,
                                             .parent = a->parent,
+                                            .server = r && r->by ? r->by->name : NULL,
+                                            .tries = r ? r->want.tries : 0,
+                                            .sent = r ? r->sent : 0,
+                                            .answered = r ? r->answered : 0,
                                             .began = a->began,
                                             .ended = hone_serve_now()});
+    hone_grpc_relay_free(a);
     if (a->before) a->before->after = a->after;
     else c->call = a->after;
     if (a->after) a->after->before = a->before;
@@ -79,7 +101,8 @@ void hone_grpc_call_gone(hone_grpc_call *a) {
     a->loop->timed -= a->deadline != 0;
     if (a->counted) atomic_fetch_sub(&a->loop->grpc->busy, 1);
     c->useful = hone_serve_now();
-    let_go(a);
+    let_go(a, &a->in), let_go(a, &a->later);
+    cancel(a);
     while (a->first && a->first->over) { /* answers that nobody wants any more */
         hone_grpc_item *i = a->first;
         a->first = i->next, a->items--;
@@ -93,7 +116,9 @@ void hone_grpc_call_fail(hone_grpc_call *a, int status, const char *text) {
     if (a->closed) return;
     a->closed = true, a->status = status, a->refused = hone_serve_now();
     strncpy(a->message, text, sizeof a->message - 1);
-    let_go(a);
+    let_go(a, &a->in), let_go(a, &a->later);
+    cancel(a);
+    hone_grpc_relay_drop(a);
     if (a->connection) hone_grpc_call_send(a);
 }
 
@@ -143,15 +168,28 @@ bool hone_grpc_call_header(hone_grpc_call *a, const char *name, size_t n, const 
                       : is(value, m, "gzip")    ? 'g'
                       : is(value, m, "deflate") ? 'd'
                                                 : '?';
+    if (a->loop->grpc->front && hone_grpc_goes_on(name, n)) {
+        hone_serve_put(&a->given, name, n), hone_serve_put(&a->given, "", 1);
+        hone_serve_put(&a->given, value, m), hone_serve_put(&a->given, "", 1);
+        return !a->given.failed;
+    }
     return true;
+}
+
+static const hone_grpc_method *method_of(const hone_grpc_call *a) {
+    const hone_grpc_method *m = a->loop->grpc->front ? hone_grpc_front_methods : hone_grpc_methods;
+    for (size_t n; m->path; m++) {
+        n = strlen(m->path);
+        if (m->path[n - 1] == '/' ? !strncmp(m->path, a->path, n) : !strcmp(m->path, a->path)) return m;
+    }
+    return NULL;
 }
 
 void hone_grpc_call_headed(hone_grpc_call *a) {
     char text[256];
     if (!*a->trace)
         hone_serve_trace_begin(hone_serve_trace_of(a->loop->grpc->server), NULL, 0, a->trace, a->parent);
-    for (const hone_grpc_method *m = hone_grpc_methods; m->path && !a->method; m++)
-        if (!strcmp(m->path, a->path)) a->method = m;
+    a->method = method_of(a);
     if (a->method && a->method->stream) { /* it may stay open for ever: its messages count */
         a->counted = false;
         atomic_fetch_sub(&a->loop->grpc->busy, 1);
@@ -165,7 +203,7 @@ void hone_grpc_call_headed(hone_grpc_call *a) {
     } else if (!a->may && !a->method->open && !hone_serve_key_good(a->loop->grpc->server, "")) {
         hone_grpc_call_fail(a, HONE_GRPC_UNAUTHENTICATED,
                             "this server wants a key: authorization: Bearer KEY");
-    } else if (a->encoding == '?') {
+    } else if (a->encoding == '?' && !a->method->raw) {
         hone_grpc_call_fail(a, HONE_GRPC_UNIMPLEMENTED, "grpc-encoding is none of identity, gzip, deflate");
     } else if (atomic_load(&a->loop->grpc->draining) && a->connection->leaving) {
         hone_grpc_call_fail(a, HONE_GRPC_UNAVAILABLE, "the server is stopping");
@@ -208,7 +246,8 @@ static void take_message(hone_grpc_call *a) {
     uint8_t *plain = NULL;
     size_t n = a->in.n;
     int code = 0;
-    if (a->prefix[0] && a->encoding) at = plain = unpacked(a, most, &n, &code);
+    if (a->method->raw) code = 0;
+    else if (a->prefix[0] && a->encoding) at = plain = unpacked(a, most, &n, &code);
     else if (a->prefix[0]) code = 400;
     a->in_messages++, a->prefix_n = 0;
     if (!i || code) {
@@ -224,14 +263,17 @@ static void take_message(hone_grpc_call *a) {
     atomic_fetch_add(&a->loop->grpc->busy, 1);
     const bool now = a->method->run(i, at ? at : (const uint8_t *)"", n);
     free(plain);
-    let_go(a);
+    let_go(a, &a->in);
     if (now) hone_grpc_item_over(i);
 }
 
-void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
+static void take(hone_grpc_call *a, const uint8_t *at, size_t n) {
     const hone_grpc *g = a->loop->grpc;
-    a->bytes_in += n;
     while (n && !a->closed && a->method) {
+        if (!hone_grpc_call_hungry(a)) {
+            (void)keep(a, &a->later, at, n);
+            return;
+        }
         if (a->prefix_n < PREFIX) {
             a->prefix[a->prefix_n++] = *at++, n--;
             if (a->prefix_n < PREFIX) continue;
@@ -250,35 +292,39 @@ void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
             }
         }
         if (a->closed) return;
-        const size_t left = a->in_wanted - a->in.n, here = n < left ? n : left, before = a->in.room;
-        if (here) {
-            /* Memory is taken as bytes come, not as they are announced; a large message gets its size at once
-               when a part is there. */
-            if (a->in.n + here > a->in.room && a->in.n >= a->in_wanted / 8) {
-                const size_t had = a->in.n;
-                if (hone_serve_put_room(&a->in, a->in_wanted - had)) a->in.n = had;
-            }
-            hone_serve_put(&a->in, at, here);
-            at += here, n -= here;
-            const size_t held =
-                atomic_fetch_add(&a->loop->grpc->held, a->in.room - before) + a->in.room - before;
-            if (a->in.failed || held > (size_t)g->o->max_body_bytes * HELD_MOST) {
-                hone_grpc_call_fail(a, HONE_GRPC_EXHAUSTED,
-                                    "too many large requests are coming in at once; try again later");
-                return;
-            }
+        if (a->method->raw && !a->in.n) {
+            hone_serve_put(&a->in, a->prefix, PREFIX), a->in_wanted += PREFIX;
+            atomic_fetch_add(&a->loop->grpc->held, a->in.room);
         }
+        const size_t left = a->in_wanted - a->in.n, here = n < left ? n : left;
+        /* Memory is taken as bytes come, not as they are announced; a large message gets its size at once
+           when a part is there. */
+        if (here && a->in.n + here > a->in.room && a->in.n >= a->in_wanted / 8) {
+            const size_t had = a->in.n, before = a->in.room;
+            if (hone_serve_put_room(&a->in, a->in_wanted - had)) a->in.n = had;
+            atomic_fetch_add(&a->loop->grpc->held, a->in.room - before);
+        }
+        if (here && !keep(a, &a->in, at, here)) return;
+        at += here, n -= here;
         if (a->in.n == a->in_wanted) take_message(a);
     }
 }
 
+void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
+    a->bytes_in += n;
+    if (!a->later.n) take(a, at, n);
+    else if (!a->closed) (void)keep(a, &a->later, at, n);
+}
+
 void hone_grpc_call_ended(hone_grpc_call *a) {
     a->in_ended = true;
-    if (a->closed) return;
+    if (a->closed || a->later.n) return; /* hone_grpc_call_resume looks again */
     if (a->prefix_n) hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request ends within a message");
     else if (!a->method->stream && !a->in_messages)
         hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request has no message");
-    else if (!a->items) a->closed = true, hone_grpc_call_send(a); /* a stream of none, or all are answered */
+    else if (a->method->raw) hone_grpc_relay_ended(a);
+    else if (!a->items && !a->method->look)
+        a->closed = true, hone_grpc_call_send(a); /* a stream of none, or all are answered */
 }
 
 /* ---- answers out ---- */
@@ -343,21 +389,36 @@ void hone_grpc_item_over(hone_grpc_item *done) {
         if (!a->first) call_free(a);
         return;
     }
-    if (a->unread && a->items < AT_WORK) {
-        nghttp2_session_consume_stream(a->connection->session, a->stream, a->unread);
-        a->unread = 0;
-    }
-    if (!a->items && !a->closed && (a->in_ended || !a->method->stream)) a->closed = true;
+    hone_grpc_call_resume(a);
+    if (!a->items && !a->closed && !a->method->raw && !a->method->look && (a->in_ended || !a->method->stream))
+        a->closed = true;
     if (sent) hone_grpc_call_send(a);
+}
+
+bool hone_grpc_call_hungry(const hone_grpc_call *a) {
+    return a->items < AT_WORK && hone_grpc_relay_hungry(a->relay);
+}
+void hone_grpc_call_resume(hone_grpc_call *a) {
+    if (a->later.n && hone_grpc_call_hungry(a) && !a->closed) {
+        hone_serve_out o = a->later;
+        a->later = (hone_serve_out){0};
+        take(a, o.at, o.n);
+        let_go(a, &o);
+        if (a->in_ended && !a->later.n) hone_grpc_call_ended(a);
+    }
+    if (!a->unread || !hone_grpc_call_hungry(a)) return;
+    nghttp2_session_consume_stream(a->connection->pipe.session, a->stream, a->unread);
+    a->unread = 0, a->connection->pipe.dirty = true;
 }
 
 void hone_grpc_call_tick(hone_grpc_call *a, uint64_t now) {
     const uint64_t whole = (uint64_t)a->loop->grpc->o->request_seconds * 1000000000u;
     if (a->refused && !a->in_ended && now - a->refused > whole / 8) { /* it was told, and sends on */
-        nghttp2_submit_rst_stream(a->connection->session, NGHTTP2_FLAG_NONE, a->stream, NGHTTP2_CANCEL);
-        a->refused = now, a->connection->dirty = true;
+        nghttp2_submit_rst_stream(a->connection->pipe.session, NGHTTP2_FLAG_NONE, a->stream, NGHTTP2_CANCEL);
+        a->refused = now, a->connection->pipe.dirty = true;
     }
     if (a->closed) return;
+    if (a->method && a->method->look) a->method->look(a);
     if (a->deadline && now >= a->deadline) hone_grpc_call_fail(a, HONE_GRPC_DEADLINE, "Deadline Exceeded");
     else if (!a->in_ended && now - a->began > whole && !(a->method && a->method->stream && !a->prefix_n))
         hone_grpc_call_fail(a, HONE_GRPC_DEADLINE, "the request did not come whole in time");

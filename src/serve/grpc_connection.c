@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   grpc_connection: HTTP/2 by nghttp2: a socket, its session, and what nghttp2 tells handed on to calls.
+   grpc_connection: a client's connection: what nghttp2 tells handed on to calls, and their answers to it.
    Windows are opened as bytes are taken, so that a client cannot send more than is wanted; who does not read
    is closed when idle_seconds are over. */
 #include <errno.h>
@@ -10,21 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "serve/grpc.h"
+#include "serve/grpc_front.h"
 
-enum {
-    PIECE = 128 << 10,
-    READS = 4,
-    RECORDS = 32,
-    STREAMS = 1000,
-    WINDOW = 4 << 20,
-    WINDOW_ALL = 32 << 20,
-    FRAME = 256 << 10,
-    AT_WORK = 64
-};
-static _Thread_local uint8_t scratch[PIECE]; /* one turn's bytes, in or out */
+enum { STREAMS = 1000, WINDOW = 4 << 20, WINDOW_ALL = 32 << 20, FRAME = 256 << 10 };
 
-static void dirty(hone_grpc_connection *c) { c->dirty = true; }
+static void dirty(hone_grpc_connection *c) { c->pipe.dirty = true; }
 
 /* ---- sending ---- */
 
@@ -51,6 +41,15 @@ static size_t status(const hone_grpc_call *a, nghttp2_nv out[2], char number[8],
     return 2;
 }
 
+static void end_with(nghttp2_session *session, const hone_grpc_call *a) {
+    char number[8], text[1600];
+    nghttp2_nv own[2], *theirs;
+    size_t n;
+    if (a->tails.n && (theirs = hone_grpc_headers(&a->tails, 0, &n))) {
+        nghttp2_submit_trailer(session, a->stream, theirs, n);
+        free(theirs);
+    } else nghttp2_submit_trailer(session, a->stream, own, status(a, own, number, text));
+}
 static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags,
                     nghttp2_data_source *source, void *arg) {
     hone_grpc_call *a = source->ptr;
@@ -58,13 +57,12 @@ static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_
     if (n > room) n = room;
     if (n) memcpy(to, a->out.at + a->out_at, n);
     a->out_at += n, a->bytes_out += n;
-    if (a->out_at == a->out.n) {
-        a->out.n = a->out_at = 0;
+    hone_serve_out_took(&a->out, &a->out_at);
+    if (a->relay) hone_grpc_relay_drained(a);
+    if (!a->out.n) {
         if (a->closed) {
-            char number[8], text[1600];
-            nghttp2_nv trailer[2];
             *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            nghttp2_submit_trailer(session, stream, trailer, status(a, trailer, number, text));
+            end_with(session, a);
         } else if (!n) {
             a->waiting = true;
             return NGHTTP2_ERR_DEFERRED;
@@ -74,16 +72,28 @@ static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_
 }
 
 void hone_grpc_call_send(hone_grpc_call *a) {
-    nghttp2_session *s = a->connection->session;
+    nghttp2_session *s = a->connection->pipe.session;
     dirty(a->connection);
     if (a->begun) {
         if (a->waiting) a->waiting = false, nghttp2_session_resume_data(s, a->stream);
         return;
     }
+    nghttp2_data_provider provider = {{.ptr = a}, give};
+    size_t n;
+    nghttp2_nv *theirs = a->heads.n ? hone_grpc_headers(&a->heads, 2, &n) : NULL;
+    if (theirs) { /* as another server has it */
+        const size_t first = *a->trace ? 0 : 1;
+        theirs[first] = nv(":status", "200", 3);
+        if (*a->trace) theirs[1] = nv("traceparent", a->trace, HONE_TRACEPARENT);
+        nghttp2_submit_response(s, a->stream, theirs + first, n - first,
+                                a->closed && !a->out.n && !a->tails.n ? NULL : &provider);
+        free(theirs);
+        a->begun = true;
+        return;
+    }
     char number[8], text[1600];
     nghttp2_nv head[5] = {nv(":status", a->is_grpc ? "200" : "415", 3),
                           nv("content-type", "application/grpc", 16)};
-    nghttp2_data_provider provider = {{.ptr = a}, give};
     a->begun = true;
     const size_t heads = *a->trace ? 3 : 2;
     if (*a->trace) head[2] = nv("traceparent", a->trace, HONE_TRACEPARENT);
@@ -92,87 +102,6 @@ void hone_grpc_call_send(hone_grpc_call *a) {
     } else { /* nothing but how it ended */
         nghttp2_submit_response(s, a->stream, head, heads + status(a, head + heads, number, text), NULL);
     }
-}
-
-static bool watch(hone_grpc_connection *c, uint32_t want) {
-    struct epoll_event ev = {.events = want, .data.ptr = c};
-    if (want == c->asked) return true;
-    const int rc = epoll_ctl(c->loop->poll, c->asked ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &ev);
-    c->asked = want;
-    return !rc;
-}
-
-/* n bytes, as many as the socket takes; the rest is kept. False: the connection is broken. */
-static bool push(hone_grpc_connection *c, const uint8_t *at, size_t n) {
-    while (n) {
-        const ssize_t sent =
-            c->secured ? hone_serve_secured_send(c->secured, at, n) : send(c->fd, at, n, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0 && errno != EAGAIN) return false;
-        if (sent < 0) break;
-        at += sent, n -= (size_t)sent;
-    }
-    if (!n) return true;
-    if (!c->out && !(c->out = malloc(PIECE))) return false;
-    memmove(c->out, at, n); /* of at most PIECE: `at` is the scratch, or lies in c->out */
-    c->out_at = 0, c->out_n = n;
-    return true;
-}
-
-bool hone_grpc_connection_write(hone_grpc_connection *c) {
-    size_t n = 0;
-    c->dirty = false;
-    if (c->out_n) {
-        const size_t left = c->out_n;
-        c->out_n = 0;
-        if (!push(c, c->out + c->out_at, left)) return false;
-        if (c->out_n && c->out_n < left) c->stuck = hone_serve_now(); /* it takes some */
-    }
-    while (!c->out_n) {
-        const uint8_t *at;
-        const ssize_t more = nghttp2_session_mem_send(c->session, &at);
-        if (more < 0) return false;
-        if (more > PIECE) return false; /* a frame is smaller */
-        if (n + (size_t)more > PIECE || (!more && n)) {
-            if (!push(c, scratch, n)) return false;
-            n = 0;
-            if (c->out_n && more) { /* kept behind what is kept already, if it fits: a frame of 16 KB does */
-                if (c->out_n + (size_t)more > PIECE) {
-                    uint8_t *larger = realloc(c->out, c->out_n + (size_t)more);
-                    if (!larger) return false;
-                    c->out = larger;
-                }
-                memcpy(c->out + c->out_n, at, (size_t)more), c->out_n += (size_t)more;
-                break;
-            }
-        }
-        if (!more) break;
-        memcpy(scratch + n, at, (size_t)more), n += (size_t)more;
-    }
-    if (n && !push(c, scratch, n)) return false;
-    if (!c->out_n) free(c->out), c->out = NULL, c->stuck = 0;
-    else if (!c->stuck) c->stuck = hone_serve_now();
-    if (!c->out_n && !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session))
-        return false;
-    const bool room = c->out_n && (!c->secured || hone_serve_secured_agreed(c->secured));
-    return watch(
-        c, EPOLLIN |
-               (room || (c->secured && hone_serve_secured_wants_write(c->secured)) ? (uint32_t)EPOLLOUT : 0));
-}
-
-bool hone_grpc_connection_read(hone_grpc_connection *c) {
-    for (int k = 0; k < (c->secured ? RECORDS : READS); k++) {
-        const ssize_t n = c->secured ? hone_serve_secured_receive(c->secured, scratch, sizeof scratch)
-                                     : recv(c->fd, scratch, sizeof scratch, 0);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EAGAIN) return dirty(c), true;
-        if (n <= 0) return false;
-        dirty(c);
-        /* what is wrong was told by GOAWAY, if at all */
-        if (nghttp2_session_mem_recv(c->session, scratch, (size_t)n) != n) return false;
-        if (n < (ssize_t)sizeof scratch && !c->secured) return true; /* a record of TLS is smaller */
-    }
-    return true;
 }
 
 /* ---- what nghttp2 tells ---- */
@@ -210,7 +139,7 @@ static int on_data(nghttp2_session *s, uint8_t flags, int32_t stream, const uint
     nghttp2_session_consume_connection(s, n);
     if (!a) return 0;
     hone_grpc_call_data(a, at, n);
-    if (a->items < AT_WORK) nghttp2_session_consume_stream(s, stream, n);
+    if (hone_grpc_call_hungry(a)) nghttp2_session_consume_stream(s, stream, n);
     else a->unread += n;
     return 0;
 }
@@ -237,6 +166,14 @@ static void prepare(void) {
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
 }
 
+static void event(hone_grpc_pipe *p, uint32_t events) {
+    if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP))) {
+        p->dirty = true;
+    } else if (!hone_grpc_pipe_read(p)) {
+        (void)hone_grpc_pipe_write(p); /* why, where it can still be told */
+        hone_grpc_connection_close((hone_grpc_connection *)p);
+    }
+}
 /* Takes fd, on success only. */
 hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
     const nghttp2_settings_entry settings[] = {
@@ -246,7 +183,7 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)l->grpc->o->max_header_bytes}};
     hone_grpc_connection *c = calloc(1, sizeof *c);
     pthread_once(&once, prepare);
-    if (!c || !callbacks || !option || nghttp2_session_server_new2(&c->session, callbacks, c, option)) {
+    if (!c || !callbacks || !option || nghttp2_session_server_new2(&c->pipe.session, callbacks, c, option)) {
         free(c);
         return NULL;
     }
@@ -254,14 +191,14 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
     socklen_t size = sizeof at;
     if (hone_serve_logs(l->grpc->server) && !getpeername(fd, (struct sockaddr *)&at, &size))
         (void)getnameinfo((struct sockaddr *)&at, size, c->peer, sizeof c->peer, NULL, 0, NI_NUMERICHOST);
-    c->loop = l, c->fd = fd, c->useful = hone_serve_now();
-    if ((l->grpc->tls && !(c->secured = hone_serve_secured_open(l->grpc->tls, fd))) ||
-        nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings,
+    c->pipe.loop = l, c->pipe.fd = fd, c->pipe.event = event, c->useful = hone_serve_now();
+    if ((l->grpc->tls && !(c->pipe.secured = hone_serve_secured_open(l->grpc->tls, fd))) ||
+        nghttp2_submit_settings(c->pipe.session, NGHTTP2_FLAG_NONE, settings,
                                 sizeof settings / sizeof *settings) ||
-        nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, WINDOW_ALL) ||
-        !watch(c, EPOLLIN)) {
-        nghttp2_session_del(c->session);
-        hone_serve_secured_free(c->secured);
+        nghttp2_session_set_local_window_size(c->pipe.session, NGHTTP2_FLAG_NONE, 0, WINDOW_ALL) ||
+        !hone_grpc_pipe_watch(&c->pipe, EPOLLIN)) {
+        nghttp2_session_del(c->pipe.session);
+        hone_serve_secured_free(c->pipe.secured);
         free(c);
         return NULL;
     }
@@ -275,24 +212,23 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
 
 /* First a notice, that no call on its way is lost; then, `last`, which call was the last. */
 void hone_grpc_connection_leave(hone_grpc_connection *c, bool last) {
-    if (!last && !c->leaving) nghttp2_submit_shutdown_notice(c->session);
-    if (last)
-        nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE,
-                              nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR, NULL, 0);
-    c->leaving = true;
+    if (!last && !c->leaving) nghttp2_submit_shutdown_notice(c->pipe.session);
+    if (last && !c->left)
+        nghttp2_submit_goaway(c->pipe.session, NGHTTP2_FLAG_NONE,
+                              nghttp2_session_get_last_proc_stream_id(c->pipe.session), NGHTTP2_NO_ERROR,
+                              NULL, 0);
+    c->leaving = true, c->left |= last;
     dirty(c);
 }
 
 void hone_grpc_connection_close(hone_grpc_connection *c) {
-    hone_grpc_loop *l = c->loop;
+    hone_grpc_loop *l = c->pipe.loop;
     while (c->call) hone_grpc_call_gone(c->call);
-    nghttp2_session_del(c->session);
-    hone_serve_secured_free(c->secured);
-    close(c->fd);
+    hone_grpc_pipe_close(&c->pipe);
     if (c->before) c->before->after = c->after;
     else l->connection = c->after;
     if (c->after) c->after->before = c->before;
     l->connections--;
     atomic_fetch_sub(&l->grpc->connections, 1);
-    free(c->out), free(c);
+    free(c);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/grpc.h"
+#include "serve/grpc_front.h"
 
 enum { NAME_ROOM = 512 };
 
@@ -58,7 +58,11 @@ static bool say_json(hone_grpc_item *i, const hone_serve_row *rows, json_t *docu
 
 /* ---- the server ---- */
 
-static bool ready(const hone_grpc_item *i) { return hone_serve_health_of(core_of(i)) == HONE_SERVE_READY; }
+static bool ready(const hone_grpc_item *i) {
+    const hone_grpc *g = i->call->loop->grpc;
+    return g->front ? !atomic_load(&g->draining) && hone_front_ready(g->front, true)
+                    : hone_serve_health_of(g->core) == HONE_SERVE_READY;
+}
 static bool server_live(hone_grpc_item *i, const uint8_t *at, size_t n) { return say_yes(i, 1); }
 static bool server_ready(hone_grpc_item *i, const uint8_t *at, size_t n) { return say_yes(i, ready(i)); }
 static bool server_metadata(hone_grpc_item *i, const uint8_t *at, size_t n) {
@@ -248,36 +252,72 @@ static bool shared_status(hone_grpc_item *i, const uint8_t *at, size_t n) {
 
 /* ---- health ---- */
 
-static bool health_check(hone_grpc_item *i, const uint8_t *at, size_t n) {
-    enum { SERVING = 1, NOT_SERVING = 2 };
+enum { UNKNOWN, SERVING, NOT_SERVING, SERVICE_UNKNOWN };
+static uint64_t health_of(const hone_grpc_item *i, const char *service) {
     static const char own[] = "inference.GRPCInferenceService";
+    return *service && strcmp(service, own) ? SERVICE_UNKNOWN : ready(i) ? SERVING : NOT_SERVING;
+}
+static bool health_check(hone_grpc_item *i, const uint8_t *at, size_t n) {
     simple s;
     if (!read_simple(i, at, n, &s)) return true;
-    if (!*s.text[0] || !strcmp(s.text[0], own)) return say_yes(i, ready(i) ? SERVING : NOT_SERVING);
+    const uint64_t is = health_of(i, s.text[0]);
+    if (is != SERVICE_UNKNOWN) return say_yes(i, is);
     hone_serve_fail(&i->error, 404, "there is no service '%.100s'", s.text[0]);
     return true;
 }
+static bool health_watch(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    simple s;
+    if (read_simple(i, at, n, &s)) return say_yes(i, i->call->told = health_of(i, s.text[0]));
+    hone_grpc_call_fail(i->call, HONE_GRPC_INVALID,
+                        i->error.text); /* its messages have no place for errors */
+    i->error.code = 0;
+    return true;
+}
+static void health_look(hone_grpc_call *a) {
+    hone_grpc_item i = {.call = a};
+    const uint64_t is = health_of(&i, "");
+    if (!a->told || a->told == SERVICE_UNKNOWN || a->told == is) return;
+    say_yes(&i, a->told = is);
+    hone_grpc_call_send(a);
+}
 
 #define SERVICE "/inference.GRPCInferenceService/"
+#define HEALTH "/grpc.health.v1.Health/"
+#define REFLECTION(v) "/grpc.reflection." v ".ServerReflection/ServerReflectionInfo"
+#define EVERY_SERVER                                                                              \
+    {HEALTH "Check", .run = health_check, .open = true},                                          \
+        {HEALTH "Watch", .run = health_watch, .look = health_look, .open = true, .stream = true}, \
+        {REFLECTION("v1"), .run = hone_grpc_reflect, .stream = true}, {                           \
+        REFLECTION("v1alpha"), .run = hone_grpc_reflect, .stream = true                           \
+    }
 const hone_grpc_method hone_grpc_methods[] = {
-    {SERVICE "ModelInfer", false, false, infer}, /* the most asked for first */
-    {SERVICE "ModelStreamInfer", true, false, infer},
-    {SERVICE "ServerLive", false, true, server_live},
-    {SERVICE "ServerReady", false, true, server_ready},
-    {SERVICE "ModelReady", false, true, model_ready},
-    {SERVICE "ServerMetadata", false, false, server_metadata},
-    {SERVICE "ModelMetadata", false, false, model_metadata},
-    {SERVICE "ModelConfig", false, false, model_config},
-    {SERVICE "ModelStatistics", false, false, model_statistics},
-    {SERVICE "RepositoryIndex", false, false, repository_index},
-    {SERVICE "RepositoryModelLoad", false, false, model_load},
-    {SERVICE "RepositoryModelUnload", false, false, model_unload},
-    {SERVICE "SystemSharedMemoryStatus", false, false, shared_status},
-    {SERVICE "SystemSharedMemoryRegister", false, false, shared_register},
-    {SERVICE "SystemSharedMemoryUnregister", false, false, shared_unregister},
-    {SERVICE "CudaSharedMemoryStatus", false, false, shared_status},
-    {SERVICE "CudaSharedMemoryRegister", false, false, cuda_register},
-    {SERVICE "CudaSharedMemoryUnregister", false, false, shared_unregister},
-    {"/grpc.health.v1.Health/Check", false, true, health_check},
+    {SERVICE "ModelInfer", .run = infer}, /* the most asked for first */
+    {SERVICE "ModelStreamInfer", .run = infer, .stream = true},
+    {SERVICE "ServerLive", .run = server_live, .open = true},
+    {SERVICE "ServerReady", .run = server_ready, .open = true},
+    {SERVICE "ModelReady", .run = model_ready, .open = true},
+    {SERVICE "ServerMetadata", .run = server_metadata},
+    {SERVICE "ModelMetadata", .run = model_metadata},
+    {SERVICE "ModelConfig", .run = model_config},
+    {SERVICE "ModelStatistics", .run = model_statistics},
+    {SERVICE "RepositoryIndex", .run = repository_index},
+    {SERVICE "RepositoryModelLoad", .run = model_load},
+    {SERVICE "RepositoryModelUnload", .run = model_unload},
+    {SERVICE "SystemSharedMemoryStatus", .run = shared_status},
+    {SERVICE "SystemSharedMemoryRegister", .run = shared_register},
+    {SERVICE "SystemSharedMemoryUnregister", .run = shared_unregister},
+    {SERVICE "CudaSharedMemoryStatus", .run = shared_status},
+    {SERVICE "CudaSharedMemoryRegister", .run = cuda_register},
+    {SERVICE "CudaSharedMemoryUnregister", .run = shared_unregister},
+    EVERY_SERVER,
+    {0},
+};
+const hone_grpc_method hone_grpc_front_methods[] = {
+    {SERVICE "ServerLive", .run = server_live, .open = true},
+    {SERVICE "ServerReady", .run = server_ready, .open = true},
+    EVERY_SERVER,
+    {SERVICE "ModelReady", .run = hone_grpc_forward, .raw = true, .open = true},
+    {SERVICE "ModelStreamInfer", .run = hone_grpc_forward, .raw = true, .stream = true},
+    {SERVICE, .run = hone_grpc_forward, .raw = true},
     {0},
 };

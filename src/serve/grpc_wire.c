@@ -115,6 +115,13 @@ void hone_serve_put_end(hone_serve_out *o, size_t begun) {
     memmove(o->at + begun + head, o->at + begun, n);
     memcpy(o->at + begun, bytes, head);
 }
+void hone_serve_out_took(hone_serve_out *o, size_t *at) {
+    enum { MUCH = 64 << 10 };
+    if (*at == o->n) o->n = *at = 0;
+    if (*at < MUCH || *at < o->n / 2) return;
+    memmove(o->at, o->at + *at, o->n - *at);
+    o->n -= *at, *at = 0;
+}
 void hone_serve_out_free(hone_serve_out *o) {
     free(o->at);
     *o = (hone_serve_out){0};

@@ -47,6 +47,8 @@ void hone_serve_put_head(hone_serve_out *, uint32_t number, size_t bytes);
 /* A message within: what is written between the two is its contents. */
 size_t hone_serve_put_begin(hone_serve_out *, uint32_t number);
 void hone_serve_put_end(hone_serve_out *, size_t begun);
+/* What lies before `at` has been taken: now and then the rest moves up. */
+void hone_serve_out_took(hone_serve_out *, size_t *at);
 void hone_serve_out_free(hone_serve_out *);
 
 /* ---- JSON by table ---- */

@@ -401,7 +401,7 @@ static void tell_access(hone_http_call *c) {
                                                  : c->times.done ? &c->times
                                                                  : NULL,
                                         .server = c->forward && c->forward->by ? c->forward->by->name : NULL,
-                                        .tries = c->forward ? c->forward->tries : 0,
+                                        .tries = c->forward ? c->forward->want.tries : 0,
                                         .sent = c->forward ? c->forward->sent : 0,
                                         .answered = c->forward ? c->forward->answered : 0,
                                         .parent = c->parent,

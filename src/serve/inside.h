@@ -34,7 +34,7 @@ typedef struct {
 } hone_serve_span;
 typedef struct {
     uint64_t last_ms; /* of the epoch */
-    uint64_t inferences, executions, rejected;
+    uint64_t inferences, executions, rejected, cancelled;
     hone_serve_span success, fail, queue, input, infer, output;
     struct {
         hone_serve_span input, infer, output;
@@ -43,6 +43,14 @@ typedef struct {
     uint64_t waited[HONE_SERVE_BUCKETS];
     uint64_t load_ns;
 } hone_serve_counts;
+
+typedef struct { /* requests of different lengths in one batch */
+    int mask, n; /* the input that tells; lengths that dim 1 is filled to */
+    int64_t length[HONE_SERVE_SIZES];
+    uint64_t cuts[4]; /* a bit an output: it is as long as the inputs */
+    bool on;
+    const char *why; /* it is not on */
+} hone_serve_ragged;
 
 typedef struct hone_serve_ensemble hone_serve_ensemble;
 typedef struct hone_serve_sequences hone_serve_sequences;
@@ -71,6 +79,7 @@ struct hone_serve_version {
     hone_serve_ensemble *ensemble;   /* NULL: a model; then `model` is there */
     hone_serve_sequences *sequences; /* NULL: requests have no past */
     hone_serve_way way;
+    hone_serve_ragged ragged;
     char *why; /* way.why, where it is ours */
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -162,6 +171,13 @@ hone_serve_version *hone_serve_version_of_members(hone_serve_core *, const char 
 void hone_serve_version_end(hone_serve_version *); /* nobody holds it */
 /* measure.c: fills version->way, and the sessions that it will run with */
 int hone_serve_measure(hone_serve_version *, hone_serve_error *);
+/* Made up inputs of so many rows, and room for outputs behind them, malloc'd; NULL: there are none. */
+hone_value **hone_serve_made_inputs(const hone_serve_version *, int64_t rows);
+/* ragged.c */
+int hone_serve_ragged_read(hone_serve_version *, hone_serve_error *);
+void hone_serve_ragged_try(hone_serve_version *, hone_session *);
+void hone_serve_ragged_fill(hone_serve_request *);
+void hone_serve_ragged_cut(hone_serve_request *);
 /* learned.c: what was measured, kept. `told`: of the config. False: nothing is kept, or it is not there */
 bool hone_serve_learned_key(const hone_serve_version *, const hone_serve_way *told, char key[17]);
 bool hone_serve_learned_find(hone_serve_version *, const char *key);
@@ -207,6 +223,11 @@ int hone_serve_config_lengthen(json_t *, const char *path, hone_serve_error *);
 json_t *hone_serve_config_read(const char *folder, hone_serve_error *);
 json_t *hone_serve_pbtxt(const char *text, size_t bytes, hone_serve_error *);
 int hone_serve_config_way(const hone_serve_version *, hone_serve_way *, hone_serve_error *);
+/* The devices of a list, "cuda:0,cuda:1"; the k-th, in turns. An empty or no list: none, "cpu". */
+int hone_serve_devices(const char *list);
+const char *hone_serve_device(const char *list, int k, char out[64]);
+/* its config's, or the server's; may be NULL */
+const char *hone_serve_device_list(const hone_serve_version *);
 /* "a.b.c"; a list's first counts */
 int64_t hone_serve_config_int(const json_t *, const char *path, int64_t otherwise);
 #endif

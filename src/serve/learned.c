@@ -58,6 +58,8 @@ bool hone_serve_learned_key(const hone_serve_version *v, const hone_serve_way *t
          *dims = input ? json_dumps(input, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     h = hash_text(hash_text(h, hone_version()), cpu ? cpu : "");
     h = hash_text(hash_text(h, dims ? dims : ""), c->o.precision ? c->o.precision : "");
+    const char *devices = hone_serve_device_list(v);
+    h = hash_text(h, devices ? devices : "");
     snprintf(numbers, sizeof numbers, "%d %llu %d %d %d %d %llu %d", c->cores,
              (unsigned long long)c->latency_goal_ns, told->max_batch, told->instances, told->threads,
              told->n_sizes, (unsigned long long)told->delay_ns, v->sequences != NULL);

@@ -80,6 +80,10 @@ static bool trial_begin(const hone_serve_version *v, int64_t rows, unsigned seed
         }
     return true;
 }
+hone_value **hone_serve_made_inputs(const hone_serve_version *v, int64_t rows) {
+    trial t;
+    return trial_begin(v, rows, 1, &t) ? t.in : NULL;
+}
 static uint64_t worked(void) { /* ns of this thread on a core */
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -166,9 +170,12 @@ static const char *not_independent(const hone_serve_version *v, hone_session *s)
 
 /* ---- the way ---- */
 
-static int session(hone_serve_version *v, int threads, hone_session **out, hone_serve_error *e) {
+/* For the k-th instance: each device has some. */
+static int session(hone_serve_version *v, int k, int threads, hone_session **out, hone_serve_error *e) {
     hone_options o;
+    char device[64];
     hone_options_default(&o);
+    o.device = hone_serve_device(hone_serve_device_list(v), k, device);
     o.threads = threads, o.limit_ms = v->core->o.run_ms;
     const char *p = v->core->o.precision;
     if (p)
@@ -210,13 +217,14 @@ static int stage(hone_serve_version *v, hone_serve_error *e) {
     v->instance = calloc((size_t)w->instances, sizeof *v->instance);
     if (!v->instance) return hone_serve_fail(e, 503, "no memory for model '%s'", v->name);
     for (; v->n_instances < w->instances; v->n_instances++) {
-        if (session(v, w->threads, &v->instance[v->n_instances].session, e)) return e->code;
+        if (session(v, v->n_instances, w->threads, &v->instance[v->n_instances].session, e)) return e->code;
         for (int k = 0; k < w->n_sizes && w->alone_ns; k++) {
             trial t;
             if (trial_begin(v, w->sizes[k], 1, &t))
                 (void)hone_session_run(v->instance[v->n_instances].session, t.in, t.out), trial_end(&t);
         }
     }
+    if (w->alone_ns) hone_serve_ragged_try(v, v->instance[0].session);
     return 0;
 }
 /* Is the first better than the second? A goal that is kept goes before any throughput; more of that has to be
@@ -257,7 +265,9 @@ static void choose(hone_serve_version *v, const hone_serve_way *told, bool joine
     const struct {
         int instances, threads;
     } others[] = {{cores, 1}, {1, cores}, {cores / 2, 2}, {2, cores / 2}};
-    const bool free_choice = !told->instances && !told->threads && cores > 1, delays = !told->delay_ns;
+    const bool free_choice = !told->instances && !told->threads && cores > 1 &&
+                             !hone_serve_devices(hone_serve_device_list(v)),
+               delays = !told->delay_ns;
     hone_serve_figures best, now;
     if (first.ns[0] > SLOW_NS || !rehearse(v, delays, &best)) {
         v->way = first;
@@ -276,7 +286,7 @@ static void choose(hone_serve_version *v, const hone_serve_way *told, bool joine
         v->way = first, v->way.instances = instances, v->way.threads = threads;
         if (threads != first.threads) {
             v->way.n_sizes = 1;
-            if (session(v, threads, &s, &e)) continue;
+            if (session(v, 0, threads, &s, &e)) continue;
             v->way.ns[0] = time_runs(v, s, 1);
             if (joined && told->n_sizes) told_sizes(v, s, told);
             else if (joined)
@@ -294,7 +304,7 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
     char key[17];
     *w = (hone_serve_way){.sizes = {1}, .n_sizes = 1, .instances = v->core->cores, .queue = v->core->o.queue};
     if (w->instances > 8) w->instances = 8;
-    if (hone_serve_config_way(v, &told, e)) return e->code;
+    if (hone_serve_config_way(v, &told, e) || hone_serve_ragged_read(v, e)) return e->code;
     const bool kept = hone_serve_learned_key(v, &told, key), known = kept && hone_serve_learned_find(v, key);
     if (told.queue) w->queue = told.queue;
     w->timeout_us = told.timeout_us, w->priorities = told.priorities,
@@ -303,19 +313,22 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
         w->quick = w->alone_ns && w->alone_ns < QUICK_NS && !w->delay_ns;
         return stage(v, e);
     }
-    if (session(v, 1, &one, e)) return e->code;
+    if (session(v, 0, 1, &one, e)) return e->code;
     const uint64_t from = hone_serve_now(), work = worked(), alone = w->alone_ns = time_runs(v, one, 1);
     /* a thread that had to wait for its core shares the machine: such figures are used, and not kept */
     const bool calm = (double)(worked() - work) > CALM * (double)(hone_serve_now() - from);
     uint64_t wide = 0;
     w->threads = 1, w->ns[0] = alone;
-    if (alone > QUICK_NS && v->core->cores > 1) { /* below that a team costs more than it brings */
-        if (session(v, v->core->cores, &all, e)) goto out;
+    const int devices = hone_serve_devices(hone_serve_device_list(v));
+    if (devices) w->instances = devices;
+    if (alone > QUICK_NS && v->core->cores > 1 &&
+        !devices) { /* below that a team costs more than it brings */
+        if (session(v, 0, v->core->cores, &all, e)) goto out;
         wide = time_runs(v, all, 1);
         if (wide && (double)wide < 0.8 * (double)alone) w->threads = v->core->cores, w->ns[0] = wide;
     }
     if (told.threads) w->threads = told.threads;
-    if (told.instances) w->instances = told.instances;
+    if (told.instances) w->instances = told.instances * (devices ? devices : 1);
     hone_session *use = w->threads > 1 && all ? all : one;
     w->delay_ns = told.delay_ns;
     /* who is to wait for others waits in the queue */
@@ -328,7 +341,7 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
     else if (joined) find_sizes(v, use, told.max_batch > 0 ? told.max_batch : MOST_BATCH);
     hone_session_free(one), hone_session_free(all), one = all = NULL;
     if (alone && !w->quick && !v->sequences) choose(v, &told, joined);
-    if (!stage(v, e) && kept && calm) hone_serve_learned_keep(v, key);
+    if (!stage(v, e) && kept && (calm || devices)) hone_serve_learned_keep(v, key);
 out:
     hone_session_free(one), hone_session_free(all);
     return e->code;

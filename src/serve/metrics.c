@@ -144,9 +144,12 @@ bool hone_serve_metrics_write(hone_serve_core *c, hone_http_text *t) {
     good = good && head(t, "nv_inference_request_failure",
                         "Number of failed inference requests, all batch sizes", "counter");
     for (int k = 0; k < n && good; k++) {
-        const uint64_t rejected = all[k].counts.rejected, other = all[k].counts.fail.count - rejected;
+        const uint64_t rejected = all[k].counts.rejected, cancelled = all[k].counts.cancelled,
+                       other = all[k].counts.fail.count - rejected - cancelled;
         good = hone_http_printf(t, "nv_inference_request_failure") && labels(t, &all[k]) &&
                hone_http_printf(t, ",reason=\"REJECTED\"} %llu\n", (unsigned long long)rejected) &&
+               hone_http_printf(t, "nv_inference_request_failure") && labels(t, &all[k]) &&
+               hone_http_printf(t, ",reason=\"CANCELED\"} %llu\n", (unsigned long long)cancelled) &&
                hone_http_printf(t, "nv_inference_request_failure") && labels(t, &all[k]) &&
                hone_http_printf(t, ",reason=\"OTHER\"} %llu\n", (unsigned long long)other);
     }

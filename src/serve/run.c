@@ -153,6 +153,7 @@ static void execute(hone_serve_instance *i, hone_serve_request *list) {
     for (hone_serve_request *r = list; r; r = r->next) r->times.begun = begun, rows += r->rows;
     const bool together = list->next && run_together(i, list, rows);
     for (hone_serve_request *r = list; r && !together; r = r->next) run_alone(i, r);
+    for (hone_serve_request *r = list; r; r = r->next) hone_serve_ragged_cut(r);
     const uint64_t done = hone_serve_now();
     pthread_mutex_lock(&v->lock);
     if (together) list->times.done = done, count_run(&v->counts, list, (int)rows);
@@ -236,20 +237,23 @@ static hone_serve_request *take(hone_serve_version *v) {
     mend_last(v);
     return first;
 }
-/* Those that waited longer than they may. */
+/* Those that waited longer than they may, and those that nobody waits for. */
 static hone_serve_request *expired(hone_serve_version *v, uint64_t now) {
     hone_serve_request *late = NULL;
     for (hone_serve_request **at = &v->first; *at;) {
         hone_serve_request *r = *at;
-        if (!r->timeout_us || now - r->times.queued < r->timeout_us * 1000) {
+        const bool cancelled = atomic_load(&r->cancelled);
+        if (!cancelled && (!r->timeout_us || now - r->times.queued < r->timeout_us * 1000)) {
             at = &r->next;
             continue;
         }
         *at = r->next, v->waiting--;
-        hone_serve_fail(&r->error, 503,
-                        "request timeout expired: it waited %llu us in the queue of model '%s'",
-                        (unsigned long long)((now - r->times.queued) / 1000), v->name);
-        r->times.done = now, v->counts.rejected++;
+        if (cancelled) hone_serve_fail(&r->error, 499, "the client does not wait for it");
+        else
+            hone_serve_fail(&r->error, 503,
+                            "request timeout expired: it waited %llu us in the queue of model '%s'",
+                            (unsigned long long)((now - r->times.queued) / 1000), v->name);
+        r->times.done = now, *(cancelled ? &v->counts.cancelled : &v->counts.rejected) += 1;
         count_request(&v->counts, r);
         hone_serve_sequence_leave(r, false);
         r->next = late, late = r;
@@ -328,6 +332,7 @@ void hone_serve_submit(hone_serve_request *r) {
     if (!r->timeout_us) r->timeout_us = v->way.timeout_us;
     if (!r->priority) r->priority = (uint64_t)v->way.default_priority;
     if (!v->way.max_batch) r->rows = -1;
+    if (v->ragged.on) hone_serve_ragged_fill(r);
     pthread_mutex_lock(&v->lock);
     hone_serve_instance *i;
     const bool room = v->waiting < v->way.queue;

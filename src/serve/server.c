@@ -71,9 +71,9 @@ static hone_status take(hone_server *s, const hone_server_options *given) {
     *o = *given;
     if (o->front && o->repository)
         return hone_server_say(HONE_BAD_INPUT, "a front has no models: give it a repository or servers");
-    if (o->front && o->grpc >= 0)
-        return hone_server_say(HONE_NOT_SUPPORTED,
-                               "a front speaks HTTP alone: gRPC's clients balance by themselves");
+    if (o->front && o->grpc >= 0 && !strstr(o->front, "grpc://"))
+        return hone_server_say(HONE_BAD_INPUT,
+                               "a front for gRPC needs servers of gRPC: --front grpc://HOST:PORT");
     if (!o->front && (!o->repository || !*o->repository))
         return hone_server_say(HONE_BAD_INPUT,
                                "name a repository: a folder of models, an .onnx file, or zoo:NAME");
@@ -97,8 +97,8 @@ static hone_status take(hone_server *s, const hone_server_options *given) {
     if (o->request_seconds <= 0) o->request_seconds = 120;
     if (o->queue <= 0) o->queue = 256;
     if (o->answer_seconds <= 0) o->answer_seconds = 60;
-    const char **texts[] = {&o->repository, &o->host,       &o->goal,      &o->api_keys, &o->certificate,
-                            &o->key,        &o->access_log, &o->precision, &o->front,    &o->trace};
+    const char **texts[] = {&o->repository, &o->host,      &o->goal,  &o->api_keys, &o->certificate, &o->key,
+                            &o->access_log, &o->precision, &o->front, &o->trace,    &o->device};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (!keep_text(s, texts[k])) return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
     int n = 0;

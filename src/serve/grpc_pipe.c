@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+   grpc_pipe: a socket and an nghttp2 session: what comes goes to the session, what it has goes out. Clients'
+   connections and links to other servers are pipes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/grpc.h"
+
+enum { PIECE = 128 << 10, READS = 4, RECORDS = 32 };
+static _Thread_local uint8_t scratch[PIECE]; /* one turn's bytes, in or out */
+
+bool hone_grpc_pipe_watch(hone_grpc_pipe *p, uint32_t want) {
+    struct epoll_event ev = {.events = want, .data.ptr = p};
+    if (want == p->asked) return true;
+    const int rc = epoll_ctl(p->loop->poll, p->asked ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, p->fd, &ev);
+    p->asked = want;
+    return !rc;
+}
+
+/* n bytes, as many as the socket takes; the rest is kept. False: the connection is broken. */
+static bool push(hone_grpc_pipe *p, const uint8_t *at, size_t n) {
+    while (n) {
+        const ssize_t sent =
+            p->secured ? hone_serve_secured_send(p->secured, at, n) : send(p->fd, at, n, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && errno != EAGAIN) return false;
+        if (sent < 0) break;
+        at += sent, n -= (size_t)sent;
+    }
+    if (!n) return true;
+    if (!p->out && !(p->out = malloc(PIECE))) return false;
+    memmove(p->out, at, n); /* of at most PIECE: `at` is the scratch, or lies in p->out */
+    p->out_at = 0, p->out_n = n;
+    return true;
+}
+
+bool hone_grpc_pipe_write(hone_grpc_pipe *p) {
+    size_t n = 0;
+    p->dirty = false;
+    if (p->out_n) {
+        const size_t left = p->out_n;
+        p->out_n = 0;
+        if (!push(p, p->out + p->out_at, left)) return false;
+        if (p->out_n && p->out_n < left) p->stuck = hone_serve_now(); /* it takes some */
+    }
+    while (!p->out_n) {
+        const uint8_t *at;
+        const ssize_t more = nghttp2_session_mem_send(p->session, &at);
+        if (more < 0) return false;
+        if (more > PIECE) return false; /* a frame is smaller */
+        if (n + (size_t)more > PIECE || (!more && n)) {
+            if (!push(p, scratch, n)) return false;
+            n = 0;
+            if (p->out_n && more) { /* kept behind what is kept already, if it fits: a frame of 16 KB does */
+                if (p->out_n + (size_t)more > PIECE) {
+                    uint8_t *larger = realloc(p->out, p->out_n + (size_t)more);
+                    if (!larger) return false;
+                    p->out = larger;
+                }
+                memcpy(p->out + p->out_n, at, (size_t)more), p->out_n += (size_t)more;
+                break;
+            }
+        }
+        if (!more) break;
+        memcpy(scratch + n, at, (size_t)more), n += (size_t)more;
+    }
+    if (n && !push(p, scratch, n)) return false;
+    if (!p->out_n) free(p->out), p->out = NULL, p->stuck = 0;
+    else if (!p->stuck) p->stuck = hone_serve_now();
+    if (!p->out_n && !nghttp2_session_want_read(p->session) && !nghttp2_session_want_write(p->session))
+        return false;
+    const bool room = p->out_n && (!p->secured || hone_serve_secured_agreed(p->secured));
+    return hone_grpc_pipe_watch(
+        p, EPOLLIN |
+               (room || (p->secured && hone_serve_secured_wants_write(p->secured)) ? (uint32_t)EPOLLOUT : 0));
+}
+
+bool hone_grpc_pipe_read(hone_grpc_pipe *p) {
+    for (int k = 0; k < (p->secured ? RECORDS : READS); k++) {
+        const ssize_t n = p->secured ? hone_serve_secured_receive(p->secured, scratch, sizeof scratch)
+                                     : recv(p->fd, scratch, sizeof scratch, 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return p->dirty = true;
+        if (n <= 0) return false;
+        p->dirty = true;
+        /* what is wrong was told by GOAWAY, if at all */
+        if (nghttp2_session_mem_recv(p->session, scratch, (size_t)n) != n) return false;
+        if (n < (ssize_t)sizeof scratch && !p->secured) return true; /* a record of TLS is smaller */
+    }
+    return true;
+}
+
+void hone_grpc_pipe_close(hone_grpc_pipe *p) {
+    nghttp2_session_del(p->session);
+    hone_serve_secured_free(p->secured);
+    close(p->fd);
+    free(p->out);
+}
