@@ -23,8 +23,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[1]
 DATA = TOP.parent / "shared" / "data"
 # What to install; those after the bar without what they ask for, because it is not needed here, or large.
-PACKAGES = "onnx onnxruntime rapidocr-onnxruntime magika skl2onnx scikit-learn requests tqdm scipy soundfile " \
-           "librosa resampy mir_eval pretty_midi opencv-python-headless pathvalidate pillow"
+PACKAGES = "onnx onnxruntime rapidocr-onnxruntime magika skl2onnx scikit-learn requests tqdm scipy " \
+           "soundfile librosa resampy mir_eval pretty_midi opencv-python-headless pathvalidate pillow"
 BARE = "openwakeword==0.4.0 piper-tts nudenet basic-pitch ddddocr"
 
 # Each is a program as its users write it; the last expression is timed: `work` once for its result, then

@@ -488,6 +488,46 @@ static void passes_run(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) run_both(rows[k].before);
 }
+/* A scale or a shift by each of the four ops, with the constant on either side, one number or one a channel,
+   before and after each product, with pads and without. */
+static void affine_run(void **state) {
+    static const char *const ops[] = {"Add", "Sub", "Mul", "Div"};
+    static const struct {
+        const char *op, *attr, *x, *w;
+        int ins, outs, inner; /* channels of x and of y, dims behind them */
+    } products[] = {
+        {"Conv", "{group: 2}", "2, 4, 5", "6, 2, 3", 4, 6, 1},
+        {"Conv", "{group: 2, pads: [1, 0]}", "2, 4, 5", "6, 2, 3", 4, 6, 1},
+        {"ConvTranspose", "{group: 2, strides: [2]}", "2, 4, 5", "4, 3, 2", 4, 6, 1},
+        {"Gemm", "{transB: 1}", "2, 4", "6, 4", 4, 6, 0},
+        {"Gemm", "{alpha: 0.5}", "2, 4", "4, 6", 4, 6, 0},
+        {"MatMul", "", "2, 3, 4", "4, 6", 4, 6, 0},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof products / sizeof *products; k++)
+        for (int form = 0; form < 4 * 2 * 2 * 2; form++) {
+            const bool first = form & 1, one = form & 2, before = form & 4;
+            const char *op = ops[form / 8], *of = before ? "x" : "a";
+            char text[600], c[32] = "1", by[80];
+            if (!one)
+                snprintf(c, sizeof c, products[k].inner ? "%d, 1" : "%d",
+                         before ? products[k].ins : products[k].outs);
+            snprintf(by, sizeof by, "%s(%s, %s)", op, first ? "c" : of, first ? of : "c");
+            if (before)
+                snprintf(
+                    text, sizeof text,
+                    "graph g (x: f32[%s]) -> y { w: f32[%s] = random(1, -1, 1); c: f32[%s] = random(2, 1, "
+                    "2); a = %s; y = %s(a, w) %s; }",
+                    products[k].x, products[k].w, c, by, products[k].op, products[k].attr);
+            else
+                snprintf(
+                    text, sizeof text,
+                    "graph g (x: f32[%s]) -> y { w: f32[%s] = random(1, -1, 1); c: f32[%s] = random(2, 1, "
+                    "2); a = %s(x, w) %s; y = %s; }",
+                    products[k].x, products[k].w, c, products[k].op, products[k].attr, by);
+            run_both(text);
+        }
+}
 /* Each allocation of a pass fails in turn: an error, or a graph that is still right. */
 static void passes_memory(void **state) {
     (void)state;
@@ -567,9 +607,9 @@ static void models(void **state) {
 
 int main(void) {
     (void)walk_case; /* no files here */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(text_round),    cmocka_unit_test(text_random),
-                                       cmocka_unit_test(text_wrong),    cmocka_unit_test(text_memory),
-                                       cmocka_unit_test(passes_rows),   cmocka_unit_test(passes_run),
-                                       cmocka_unit_test(passes_memory), cmocka_unit_test(models)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_round),  cmocka_unit_test(text_random),   cmocka_unit_test(text_wrong),
+        cmocka_unit_test(text_memory), cmocka_unit_test(passes_rows),   cmocka_unit_test(passes_run),
+        cmocka_unit_test(affine_run),  cmocka_unit_test(passes_memory), cmocka_unit_test(models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
