@@ -16,6 +16,7 @@ find apps bench cmake docs examples fuzz include ops python scripts src tests CM
 # every end of a path that begins a name: of a/b/c.h these are a/b/c.h, b/c.h and c.h
 awk -F/ '{ print s = $NF; for (k = NF - 1; k > 0; k--) print s = $k "/" s }' "$room/files" |
     sort -u >"$room/ends"
+sed 's/\.[^/.]*$//; s/__[a-z0-9]*$//; s/$/.*/' "$room/files" | sort -u >>"$room/ends" # stems, of levels too
 grep -E '\.(c|h|inc|cu)$' "$room/files" >"$room/sources"
 
 # C in two: "where<tab>comment", and all that is no comment
@@ -56,6 +57,16 @@ take() { # pattern: from comments, where nothing of a name stands before or behi
 {
     grep -E "$tab([a-zA-Z0-9_.-]+/)*[a-zA-Z0-9_-]+\.(c|h|inc|def|cu|hop|cmake|py|sh)\$" "$room/quoted"
     take '([a-z0-9_]+/)*[a-z][a-z0-9_]*[.](c|h|inc|def|cu|hop)'
+    # the table of a page's files: stems, in the room that its title names
+    find docs -name '*.md' | sort | xargs awk '
+        FNR == 1 { room = match($0, /^# src\/[a-z\/]*[a-z]/) ? substr($0, 3, RLENGTH - 2) : ""; table = 0 }
+        /^\| *files? / { table = room != ""; next }
+        !/^\|/ { table = 0 }
+        table {
+            split($0, cell, "|"); n = split(cell[2], part, "`")
+            for (k = 2; k <= n; k += 2)
+                if (part[k] ~ /^[a-z0-9_\/]+$/) print FILENAME ":" FNR "\t" room "/" part[k] ".*"
+        }'
 } | sort -u >"$room/named"
 {
     grep -E "${tab}hone_[a-z0-9_]+(\(.*\))?\$" "$room/quoted" | sed 's/(.*//'
