@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs every fuzzer of BUILD for SECONDS each, one after the other:  run.sh BUILD SECONDS [NAME…]
 # An input may take a minute by the clock: other work may hold the machine.
-# FUZZ_MODELS names folders: the small models below them, as other tools left them, are seeds too.
-# What it learned stays in BUILD/corpus and is where the next run begins; a finding stops it and stays in
-# BUILD/found.
+# FUZZ_MODELS names folders: the small models below them, as other tools left them, are seeds too. What it
+# learned stays in BUILD/corpus and is where the next run begins; a finding stops it and stays in BUILD/found.
 set -eu
 build=${1:?usage: run.sh BUILD SECONDS [NAME...]} seconds=${2:?usage: run.sh BUILD SECONDS [NAME...]}
 shift 2

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Does `make demo` and `make test` on a bare machine work?  bare.sh FOLDER [SUITE]     (root; needs
-# debootstrap)
-# Makes a minimal Debian in FOLDER with git and make only, clones the last commit into it with shared/ beside
-# it, and runs both there.
+# debootstrap) Makes a minimal Debian in FOLDER with git and make only, clones the last commit into it with
+# shared/ beside it, and runs both there.
 set -eu
 folder=${1:?usage: bare.sh FOLDER [SUITE]}
 suite=${2:-bookworm}

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds for the other architecture and runs its tests under qemu:  cross.sh aarch64|x86_64 BUILD_DIR JOBS
 # Debian has no cross package of cmocka, so the foreign package is fetched with apt state of its own and
-# unpacked into BUILD_DIR;
-# the system's architectures stay as they are.
+# unpacked into BUILD_DIR; the system's architectures stay as they are.
 set -eu
 arch=$1 build=$2 jobs=$3
 case $arch in

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone:  check_headers.sh SOURCE_DIR CC
 # Public ones as C and as C++, those of src/ as C. Headers of one instruction set are compiled where the
-# compiler is for it.
-# Text that only works after its includer set some names is not a header: call it .inc.
+# compiler is for it. Text that only works after its includer set some names is not a header: call it .inc.
 set -u
 cd "${1:?usage: check_headers.sh SOURCE_DIR CC}" || exit 1
 cc=${2:-cc}

@@ -143,8 +143,8 @@ if [ -z "${HONE_RUNNER:-}" ]; then # not under an emulator, whose own times thes
     try 0 "not the same there: pause 0 ms" bench "$model" --runs 3 --threads 1 --pause 0.1 --against \
         "$folder/slow.json"
     try 3 "slower" bench "$model" --runs 30 --threads 1 --against "$folder/fast.json"
-    try 0 "no significant difference" bench "$model" --runs 3 --threads 1 --against "$folder/fast.json" \
-        # too few to tell
+    # too few to tell
+    try 0 "no significant difference" bench "$model" --runs 3 --threads 1 --against "$folder/fast.json"
     try 1 "not a result" bench "$model" --runs 30 --against "$folder/zero.json"
     try 0 "saved" bench "$model" --runs 30 --threads 1 --save "$folder/base.json"
     try 1 "it has no result" bench "$model" --runs 2 --threads 1 --batch 1,2 --against "$folder/base.json"

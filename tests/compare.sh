@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `hone compare`, without any other runtime on the machine:  compare.sh HONE SOURCE_DIR [--small]
 # fake_runtimes.py plays them: one is right, one is wrong, one hangs, one crashes, one says nonsense, one
-# cannot. --small, for sanitizers: all of them
-# at once only, not each with what the page says of it.
+# cannot. --small, for sanitizers: all of them at once only, not each with what the page says of it.
 set -u
 hone=$1 source=$2
 model=$source/examples/digits/model.onnx
@@ -63,10 +62,10 @@ if [ "${3:-}" != --small ]; then
     try 0 "right is ONNX Runtime, in f32" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino \
         --precision bf16
     try 0 "WRONG" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino --precision bf16
-    try 1 "not what the others say" "$model" "${fake[@]}" --with ort \
-        # another picture: Hone and it differ, and it is the reference
-    try 0 "WRONG" "$model" "${fake[@]}" --with openvino \
-        # where there is no ONNX Runtime and no majority, Hone is
+    # another picture: Hone and it differ, and it is the reference
+    try 1 "not what the others say" "$model" "${fake[@]}" --with ort
+    # where there is no ONNX Runtime and no majority, Hone is
+    try 0 "WRONG" "$model" "${fake[@]}" --with openvino
     try 0 "cut off: no answer within 3 s" "$model" "${fake[@]}" --with torch --limit 3
     try 0 "crashed: Segmentation fault" "$model" "${fake[@]}" --with mnn
     try 0 "which is no answer" "$model" "${fake[@]}" --with ncnn

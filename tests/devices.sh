@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Models on other devices:  devices.sh HONE PLUGIN SHARED [--all|--small]
 # ONNX's own cases and small models on the plain device (plugin_plain.c), and split at random between it, its
-# twin and the CPU: nodes go by the last letter of their names. --all:
-# more splits, and every model that the definition runs in a minute. --small, for sanitizers: the split alone,
-# in which every device has a part. Exits 77 where there are no cases.
+# twin and the CPU: nodes go by the last letter of their names. --all: more splits, and every model that the
+# definition runs in a minute. --small, for sanitizers: the split alone, in which every device has a part.
+# Exits 77 where there are no cases.
 set -u
 hone=$1 plugin=$2 shared=$3 all=${4:-}
 NODE_MIN=1413 # as in conformance.sh

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The installed package, as another project meets it:  install.sh BUILD_DIR SOURCE_DIR CC
 # Installs into a folder, moves that folder elsewhere, and builds and runs examples/ against what lies there:
-# through find_package and
-# through pkg-config, shared and static. Then the names: libraries show what the headers declare, and nothing
-# else.
+# through find_package and through pkg-config, shared and static. Then the names: libraries show what the
+# headers declare, and nothing else.
 set -u
 build=$1 source=$2 cc=${3:-cc}
 folder=$(mktemp -d)

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Real models against the outputs that came with them:  models.sh HONE FOLDER [--small]
 # FOLDER/*/model.onnx with its test_data_set_*, and decoder_with_past.onnx with its test_data_set_past_*.
-# Prints a table; fails when a
-# set fails. --small takes the models under SMALL_BYTES, two data sets of each, and in halves bf16 only, of
-# those under TINY_BYTES (test_half has the kernels). HONE_RUNNER, when set, runs the command. Exits 77 when
-# no model is there.
+# Prints a table; fails when a set fails. --small takes the models under SMALL_BYTES, two data sets of each,
+# and in halves bf16 only, of those under TINY_BYTES (test_half has the kernels). HONE_RUNNER, when set, runs
+# the command. Exits 77 when no model is there.
 set -u
 RTOL=1e-3
 ATOL=1e-4
@@ -17,9 +16,9 @@ TINY_BYTES=200000
 
 hone=$1 folder=$2 small=${3:-}
 passed=0 failed=0
-declare -A HALF=([bf16]=0.05 [f16]=0.02) \
-    # both tolerances: bf16 has 8 bits, f16 11. Of a whole network at most one element in ten may be further
-    # off
+# both tolerances: bf16 has 8 bits, f16 11. Of a whole network at most one element in ten may be further
+# off
+declare -A HALF=([bf16]=0.05 [f16]=0.02)
 
 check() { # model file, then its data sets
     local model=$1 name set line start

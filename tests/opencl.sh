@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Models on an OpenCL device, through the command:  opencl.sh HONE SOURCE SHARED [--all]
 # A model of ours against the CPU, a wrong index, the kept programs; then a sample of ONNX's own cases and
-# small models, --all: every one. Exits 77 where there is no
-# OpenCL device (PoCL: apt-get install pocl-opencl-icd ocl-icd-libopencl1).
+# small models, --all: every one. Exits 77 where there is no OpenCL device (PoCL: apt-get install
+# pocl-opencl-icd ocl-icd-libopencl1).
 set -u
 hone=$1 source=$2 shared=$3 all=${4:-}
 NODE_MIN=1413 # as in conformance.sh

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # TLS on both ports, with a certificate made on the spot: a client that knows it gets answers, one that does
-# not gets none, and neither does one
-# that speaks plain text, while the good go on:  serve_tls.sh HONE SOURCE_DIR
+# not gets none, and neither does one that speaks plain text, while the good go on:  serve_tls.sh HONE
+# SOURCE_DIR
 set -u
 hone=$1 source=$2
 command -v curl >/dev/null 2>&1 || { echo "skipped: there is no curl"; exit 77; }
