@@ -42,7 +42,6 @@ char hone_args_letter(const char *name) {
 }
 bool hone_args_quiet(void) { return quiet; }
 bool hone_args_verbose(void) { return verbose && !quiet; }
-bool hone_args_json(void) { return json; }
 void hone_args_stdin(const char *(*take)(void)) { spool = take; }
 void hone_args_describe(void (*tell)(const hone_usage *)) { describe = tell; }
 

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other side of `hone compare`: one runtime in one process, driven by lines. The command carries this file and starts it; it is not meant
-to be called by hand.
+"""The other side of `hone compare`: one runtime in one process, driven by lines. The command carries this
+file and starts it; it is not meant to be called by hand.
 
     compare.py find                                                 which runtimes this Python has
-    compare.py convert RUNTIME MODEL FEED FOLDER THREADS PRECISION  the model in the runtime's own format, into FOLDER
-    compare.py work    RUNTIME MODEL FEED FOLDER THREADS PRECISION  says {"worker": 1}; then, line by line on standard input, as to the
-                                                                    worker of `hone bench`, with one line of JSON each:
-        load            first of all, with one run          -> {"load_ms": T, "first_ms": T, "before_bytes": BYTES}
+    compare.py convert RUNTIME MODEL FEED FOLDER THREADS PRECISION  the model in the runtime's own format,
+                                                                    into FOLDER
+    compare.py work    RUNTIME MODEL FEED FOLDER THREADS PRECISION  says {"worker": 1}; then, line by line on
+                                                                    standard input, as to the
+                                                                    worker of `hone bench`, with one line
+                                                                    of JSON each:
+        load            first of all, with one run          -> {"load_ms": T, "first_ms": T, "before_bytes":
+                                                            BYTES}
         run N MS        N runs, none begun after MS (0: no limit)   -> {"ms": [T1, …]}
         outputs FOLDER  writes what the last run gave there         -> {"outputs": COUNT}     out_0.npy …
         memory          the largest resident memory since the load  -> {"peak_bytes": BYTES}
         quit
 
-FEED is a folder: feed.json names inputs and outputs, input_K.npy are the numbers. Whatever cannot be done is answered with `cannot WHY`.
-Imports and conversion are not part of a runtime's load time. Everything is asked to compute in PRECISION: f32, bf16 or f16. Who cannot be asked
-for it is left out; but ONNX Runtime always computes in f32, and is what halves are measured against."""
+FEED is a folder: feed.json names inputs and outputs, input_K.npy are the numbers. Whatever cannot be done
+is answered with `cannot WHY`. Imports and conversion are not part of a runtime's load time. Everything is
+asked to compute in PRECISION: f32, bf16 or f16. Who cannot be asked for it is left out; but ONNX Runtime
+always computes in f32, and is what halves are measured against."""
 import gc, importlib.metadata, importlib.util, json, os, re, shutil, subprocess, sys, time
 
 # name: modules that must be there, and what to install where one is not
@@ -49,7 +54,8 @@ def version_of(module, package):
 
 def find(say):
     for name, needs in NEEDS.items():
-        absent = [package for module, package in [("numpy", "numpy")] + needs if importlib.util.find_spec(module) is None]
+        absent = [package for module, package in [("numpy", "numpy")] + needs
+                  if importlib.util.find_spec(module) is None]
         if absent:
             say(f"missing {name} not installed: pip install {' '.join(absent)}")
         else:
@@ -58,7 +64,8 @@ def find(say):
 
 
 # ---- the runtimes ----
-# Each: convert() where it has a format of its own; load(), from a file to something that can run; run(); outputs(), in the model's order.
+# Each: convert() where it has a format of its own; load(), from a file to something that can run; run();
+# outputs(), in the model's order.
 
 
 class Runtime:
@@ -113,7 +120,9 @@ class OpenVino(Runtime):
         values = dict(self.job.inputs)
         ports = [(next(n for n in port.get_names() if n in values), port) for port in model.inputs]
         model.reshape({port: ov.PartialShape(list(values[name].shape)) for name, port in ports})
-        compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": self.job.precision, "INFERENCE_NUM_THREADS": self.job.threads,
+        compiled = ov.Core().compile_model(model, "CPU",
+                                           {"INFERENCE_PRECISION_HINT": self.job.precision,
+                                            "INFERENCE_NUM_THREADS": self.job.threads,
                                                           "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"})
         self.request = compiled.create_infer_request()
         self.tensors = [ov.Tensor(values[name], shared_memory=True) for name, _ in ports]
@@ -184,20 +193,25 @@ class Mnn(Runtime):
         import _tools  # what the command mnnconvert calls; that one reports home as well
 
         target = self.job.own("model.mnn")
-        _tools.mnnconvert(["mnnconvert", "-f", "ONNX", "--modelFile", self.job.model, "--MNNModel", target, "--bizCode", "hone"])
+        _tools.mnnconvert(["mnnconvert", "-f", "ONNX", "--modelFile", self.job.model, "--MNNModel", target,
+                           "--bizCode", "hone"])
         if not os.path.exists(target):
             raise Cannot("its converter did not take the model")
 
     def constant(self, value):
         expr, kind = self.mnn.expr, value.dtype.kind
-        value = value if value.dtype == self.numpy.uint8 else value.astype(self.numpy.float32 if kind == "f" else self.numpy.int32)
+        value = value if value.dtype == self.numpy.uint8 else value.astype(self.numpy.float32 if kind == "f"
+            else self.numpy.int32)
         which = expr.uint8 if value.dtype == self.numpy.uint8 else expr.float if kind == "f" else expr.int
         return expr.const(value, list(value.shape), expr.NCHW, which)
 
     def load(self):
-        manager = self.mnn.nn.create_runtime_manager(({"backend": "CPU", "precision": "high" if self.job.precision == "f32" else "low", "numThread": self.job.threads},))
+        manager = self.mnn.nn.create_runtime_manager(
+            ({"backend": "CPU", "precision": "high" if self.job.precision == "f32" else "low",
+              "numThread": self.job.threads},))
         names = [name for name, _ in self.job.inputs]
-        self.net = self.mnn.nn.load_module_from_file(self.job.own("model.mnn"), names, self.job.outputs, runtime_manager=manager)
+        self.net = self.mnn.nn.load_module_from_file(self.job.own("model.mnn"), names, self.job.outputs,
+                                                     runtime_manager=manager)
         self.values = [self.constant(value) for _, value in self.job.inputs]
 
     def run(self):
@@ -208,7 +222,8 @@ class Mnn(Runtime):
 
 
 class Ncnn(Runtime):
-    """Converted by pnnx, which says in a script of its own which axis of each input and output is the batch."""
+    """Converted by pnnx, which says in a script of its own which axis of each input and output is the
+    batch."""
 
     precisions = {"f32", "bf16", "f16"}
 
@@ -218,33 +233,44 @@ class Ncnn(Runtime):
         self.ncnn, self.numpy = ncnn, numpy
 
     def convert(self):
-        program = shutil.which("pnnx", path=os.path.dirname(importlib.util.find_spec("pnnx").origin)) or shutil.which("pnnx")
+        program = shutil.which("pnnx",
+                               path=os.path.dirname(importlib.util.find_spec(
+                                   "pnnx").origin)) or shutil.which("pnnx")
         if not program:
             raise Cannot("its converter pnnx is not there")
         link = self.job.own("model.onnx")
         os.path.exists(link) or os.symlink(self.job.model, link)
-        short = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8"}
-        shapes = ",".join(f"[{','.join(map(str, v.shape))}]{short.get(str(v.dtype), 'f32')}" for _, v in self.job.inputs)
-        done = subprocess.run([program, link, "inputshape=" + shapes, "fp16=0"], capture_output=True, text=True, errors="replace")
+        short = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32",
+                 "int16": "i16", "int8": "i8", "uint8": "u8"}
+        shapes = ",".join(f"[{','.join(map(str, v.shape))}]{short.get(str(v.dtype), 'f32')}"
+                          for _, v in self.job.inputs)
+        done = subprocess.run([program, link, "inputshape=" + shapes, "fp16=0"], capture_output=True,
+                              text=True, errors="replace")
         if done.returncode or not os.path.exists(self.job.own("model.ncnn.param")):
-            raise Cannot("its converter pnnx did not take the model" + (f" (signal {-done.returncode})" if done.returncode < 0 else ""))
+            raise Cannot("its converter pnnx did not take the model"
+                         + (f" (signal {-done.returncode})" if done.returncode < 0 else ""))
 
     def load(self):
         self.net = self.ncnn.Net()
-        for option in ["use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage", "use_bf16_packed"]:
+        for option in ["use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage",
+                       "use_bf16_packed"]:
             if hasattr(self.net.opt, option):
-                setattr(self.net.opt, option, option.split("_")[1] == {"f16": "fp16"}.get(self.job.precision, self.job.precision))
+                setattr(self.net.opt, option,
+                        option.split("_")[1] == {"f16": "fp16"}.get(self.job.precision, self.job.precision))
         self.net.opt.num_threads = self.job.threads
-        if self.net.load_param(self.job.own("model.ncnn.param")) or self.net.load_model(self.job.own("model.ncnn.bin")):
+        if self.net.load_param(self.job.own("model.ncnn.param")) or self.net.load_model(
+            self.job.own("model.ncnn.bin")):
             with open(self.job.own("work.log"), errors="replace") as f:  # our standard error
                 absent = re.findall(r"layer (\S+) not exists", f.read())
-            raise Cannot("it did not load what pnnx wrote" + (": it has no " + ", ".join(absent) if absent else ""))
+            raise Cannot("it did not load what pnnx wrote"
+                         + (": it has no " + ", ".join(absent) if absent else ""))
         script = open(self.job.own("model_ncnn.py")).read()
         self.feeds = []  # the arrays are kept: a Mat does not own its numbers
         for k, (_, value) in enumerate(self.job.inputs):
             axis = re.search(rf'ex\.input\("in{k}".*batch_index=(\d+)', script)
             value = value.astype(self.numpy.float32 if value.dtype.kind == "f" else self.numpy.int32)
-            value = value.squeeze(int(axis.group(1))) if axis and value.shape[int(axis.group(1))] == 1 else value
+            value = value.squeeze(int(axis.group(1))) if axis and value.shape[int(
+                axis.group(1))] == 1 else value
             value = self.numpy.ascontiguousarray(value)
             self.feeds.append((f"in{k}", value, self.ncnn.Mat(value)))
         self.names = [f"out{k}" for k in range(len(self.job.outputs))]
@@ -278,13 +304,17 @@ class Tvm(Runtime):
         from tvm.relax.frontend.onnx import from_onnx
 
         shapes = {name: list(value.shape) for name, value in self.job.inputs}
-        module = from_onnx(onnx.load(self.job.model), shape_dict=shapes, dtype_dict={name: str(value.dtype) for name, value in self.job.inputs},
+        module = from_onnx(onnx.load(self.job.model), shape_dict=shapes,
+                           dtype_dict={name: str(value.dtype) for name, value in self.job.inputs},
                            sanitize_input_names=False)
-        target = self.tvm.target.Target({"kind": "llvm", "mcpu": self.tvm.target.codegen.llvm_get_system_cpu(), "num-cores": self.job.threads})
+        target = self.tvm.target.Target(
+            {"kind": "llvm", "mcpu": self.tvm.target.codegen.llvm_get_system_cpu(),
+             "num-cores": self.job.threads})
         self.relax.build(module, target=target).export_library(self.job.own("model.so"))
 
     def load(self):
-        self.machine = self.relax.VirtualMachine(self.tvm.runtime.load_module(self.job.own("model.so")), self.tvm.cpu())
+        self.machine = self.relax.VirtualMachine(self.tvm.runtime.load_module(self.job.own("model.so")),
+                                                 self.tvm.cpu())
         self.main = self.machine["main"]
         self.values = [self.tvm.runtime.tensor(value) for _, value in self.job.inputs]
 

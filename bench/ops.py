@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ops one by one, beside ONNX Runtime, taking turns run by run in one process: the median of each and ONNX Runtime's time over Hone's, slowest row first. What a network
-does with an op (fuse it, lay its tensors otherwise) is not seen here; zoo.py sees that.
+"""Ops one by one, beside ONNX Runtime, taking turns run by run in one process: the median of each and
+ONNX Runtime's time over Hone's, slowest row first. What a network does with an op (fuse it, lay its
+tensors otherwise) is not seen here; zoo.py sees that.
 
 usage: bench/ops.py [--library build/libhone.so] [--threads 1] [--seconds 0.25] [OP…]
 Needs PyPI numpy, onnx, onnxruntime."""
@@ -28,7 +29,8 @@ def twice(mode, x, **more):
     return ("Resize " + mode, [x], [None, np.array([1, 1, 2, 2], np.float32)], dict(mode=mode, **more))
 
 
-# What it is (its op first), shapes of inputs, constants behind them, attributes; and how many outputs, where they are several.
+# What it is (its op first), shapes of inputs, constants behind them, attributes; and how many outputs, where
+# they are several.
 OPS = [
     ("Conv 7x7 stride 2", [[1, 3, 224, 224]], [w(64, 3, 7, 7)], dict(pads=[3] * 4, strides=[2, 2])),
     ("Conv 11x11 stride 4", [[1, 3, 224, 224]], [w(64, 3, 11, 11)], dict(pads=[2] * 4, strides=[4, 4])),
@@ -101,16 +103,21 @@ OPS = [
     ("Pow", [HALVED], [np.float32(2.5)], {}),
     ("PRelu", [HALVED], [w(64, 1, 1)], {}),
     ("Gelu", [[1, 128, 3072]], [], {}),
-    *((op, [PICTURE], [], {}) for op in "Exp Tanh Erf Sigmoid Relu Sqrt LeakyRelu Elu Softplus Log Sin".split()),
+    *((op, [
+        PICTURE], [], {}) for op in "Exp Tanh Erf Sigmoid Relu Sqrt LeakyRelu Elu Softplus Log Sin".split()),
 ]
 
 
 def write(path, what, inputs, constants, attributes, outputs=1):
     value = lambda name, shape: h.make_tensor_value_info(name, T.FLOAT, shape)
-    names = [f"x{k}" for k in range(len(inputs))] + ["" if c is None else f"c{k}" for k, c in enumerate(constants)]
+    names = [f"x{k}" for k in range(len(inputs))] + ["" if c is None else f"c{k}"
+                                                     for k, c in enumerate(constants)]
     ys = [f"y{k}" for k in range(outputs)]
-    g = h.make_graph([h.make_node(what.split()[0], names, ys, **attributes)], "g", [value(f"x{k}", s) for k, s in enumerate(inputs)], [h.make_empty_tensor_value_info(y) for y in ys],
-                     [nh.from_array(np.asarray(c), f"c{k}") for k, c in enumerate(constants) if c is not None])
+    g = h.make_graph([h.make_node(what.split()[0], names, ys, **attributes)], "g",
+                     [value(f"x{k}", s) for k, s in enumerate(inputs)],
+                     [h.make_empty_tensor_value_info(y) for y in ys],
+                     [nh.from_array(np.asarray(c), f"c{k}") for k, c in enumerate(constants)
+                      if c is not None])
     save(h.make_model(g, opset_imports=[h.make_opsetid("", 20)], ir_version=9), path)
 
 

@@ -3,10 +3,12 @@
 """What a call from Python costs: beside the same runs from C in the same process, and beside onnxruntime.
 
     bench/python.py MODEL [--rounds 15] [--runs 200]     time of a call, in turns
-    bench/python.py MODEL --threads 8                    runs a second of so many threads, a session each, Python and C
+    bench/python.py MODEL --threads 8                    runs a second of so many threads, a session each,
+                                                         Python and C
     bench/python.py MODEL --memory 100000                resident memory along so many runs
 
-Needs the package hone (or PYTHONPATH and HONE_LIBRARY), numpy, a C compiler; onnxruntime where it shall stand beside.
+Needs the package hone (or PYTHONPATH and HONE_LIBRARY), numpy, a C compiler; onnxruntime where it shall
+stand beside.
 """
 import argparse
 import ctypes as C
@@ -29,8 +31,13 @@ FROM_C = r"""
 #include <time.h>
 typedef int (*run_fn)(void *, void *const *, void **);
 typedef void (*free_fn)(void *);
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
-void calls(run_fn run, free_fn drop, void *s, void **in, void **out, int n_out, int keep, int n, double *took) {
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+void calls(run_fn run, free_fn drop, void *s, void **in, void **out, int n_out, int keep, int n,
+           double *took) {
     for (int k = 0; k < n; k++) {
         const double t = now();
         run(s, in, out);
@@ -104,7 +111,8 @@ def overhead(path, feeds, options):
     took = (C.c_double * options.runs)()
 
     def c_loop(keep):
-        library.calls(C.cast(L.session_run, C.c_void_p), C.cast(L.value_free, C.c_void_p), C.c_void_p(session._handle), held.ins,
+        library.calls(C.cast(L.session_run, C.c_void_p), C.cast(L.value_free, C.c_void_p),
+                      C.c_void_p(session._handle), held.ins,
                       held.outs, len(held.outs), keep, options.runs, took)
         return statistics.median(took) * 1e6
     ways = {"Hone from C, outputs filled": lambda: c_loop(1), "Hone from C, outputs new": lambda: c_loop(0),
@@ -124,7 +132,8 @@ def overhead(path, feeds, options):
         for port, value in zip(real.get_outputs(), binding.get_outputs()):
             binding.bind_ortvalue_output(port.name, value)
         inner, bound = real._sess, binding._iobinding
-        ways["onnxruntime, all bound"] = lambda: median_us(lambda: inner.run_with_iobinding(bound, None), options.runs)
+        ways["onnxruntime, all bound"] = lambda: median_us(lambda: inner.run_with_iobinding(bound, None),
+                                                           options.runs)
         ways["onnxruntime run"] = lambda: median_us(lambda: real.run(None, feeds), options.runs)
     except ImportError:
         print("onnxruntime is not here")
@@ -138,13 +147,15 @@ def overhead(path, feeds, options):
         of = base.get(name[:4])
         more = [t - b for t, b in zip(times, rounds[of][1:])] if of and of != name else []
         print(f"{name:30} {statistics.median(times):9.2f} us ({min(times):.2f} to {max(times):.2f})"
-              + (f"   {statistics.median(more):+.2f} us over '{of}' ({min(more):+.2f} to {max(more):+.2f})" if more else ""))
+              + (f"   {statistics.median(more):+.2f} us over '{of}' ({min(more):+.2f} to {max(more):+.2f})"
+                 if more else ""))
 
 
 def scaling(path, feeds, options):
     """Runs a second of 1 and of N threads, a session of one thread each."""
     library, model = from_c(), hone.Model(path)
-    library.threads.restype, library.threads.argtypes = C.c_int64, (C.c_void_p, C.c_int, C.c_void_p, C.c_void_p, C.c_void_p, C.c_double)
+    library.threads.restype, library.threads.argtypes = C.c_int64, (C.c_void_p, C.c_int, C.c_void_p,
+                                                                    C.c_void_p, C.c_void_p, C.c_double)
     most = options.threads
     held = [Held(hone.Session(model, threads=1), feeds) for _ in range(most)]
     for one in held:
@@ -152,8 +163,10 @@ def scaling(path, feeds, options):
 
     def by_c(n):
         sessions = (C.c_void_p * n)(*[h.session._handle for h in held[:n]])
-        ins, outs = ((C.c_void_p * n)(*[C.addressof(getattr(h, side)) for h in held[:n]]) for side in ("ins", "outs"))
-        return library.threads(C.cast(L.session_run, C.c_void_p), n, sessions, ins, outs, options.seconds) / options.seconds
+        ins, outs = ((C.c_void_p * n)(*[C.addressof(getattr(h, side)) for h in held[:n]])
+                     for side in ("ins", "outs"))
+        return library.threads(C.cast(L.session_run, C.c_void_p), n, sessions, ins, outs,
+                               options.seconds) / options.seconds
 
     def by_python(n):
         counts, until = [0] * n, time.perf_counter() + options.seconds
@@ -173,7 +186,9 @@ def scaling(path, feeds, options):
                 got[way.__name__, n].append(way(n))
     for name in ("by_c", "by_python"):
         one, many = statistics.median(got[name, 1]), statistics.median(got[name, most])
-        print(f"{name:10} 1 thread {one:9.0f} runs/s, {most} threads {many:9.0f} runs/s: {many / one:.2f} times as many")
+        print(
+            f"{name:10} 1 thread {one:9.0f} runs/s, {most} threads {many:9.0f} runs/s: {many / one:.2f} "
+            f"times as many")
 
 
 def memory(path, feeds, options):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Weights in fewer bits beside ONNX Runtime's MatMulNBits quantizer, on a decoder: perplexity, size and time to make, all judged by ONNX Runtime on the written files.
+"""Weights in fewer bits beside ONNX Runtime's MatMulNBits quantizer, on a decoder: perplexity, size and
+time to make, all judged by ONNX Runtime on the written files.
 
     quant_weights.py HONE stories260K/model.onnx stories260K/decoder_with_past.onnx
 
-Calibration and judging take different sequences that the float model itself samples, at temperature 1 and with a seed. Needs numpy, onnx, onnxruntime (and onnx_ir for its quantizer).
+Calibration and judging take different sequences that the float model itself samples, at temperature 1 and
+with a seed. Needs numpy, onnx, onnxruntime (and onnx_ir for its quantizer).
 """
 import argparse
 import os
@@ -25,7 +27,8 @@ def session(path):
 def sampled(decoder, count, length, rng):
     """So many sequences from token 1 on."""
     s = session(decoder)
-    past = {i.name: np.zeros([count] + [d if isinstance(d, int) else 0 for d in i.shape[1:]], np.float32) for i in s.get_inputs()[1:]}
+    past = {i.name: np.zeros([count] + [d if isinstance(d, int) else 0 for d in i.shape[1:]], np.float32)
+            for i in s.get_inputs()[1:]}
     ids = last = np.full((count, 1), 1, np.int64)
     while ids.shape[1] < length:
         logits, *state = s.run(None, {s.get_inputs()[0].name: last, **past})
@@ -53,7 +56,8 @@ def theirs(model, to, way, calibration):
 
     class Reader(CalibrationDataReader):
         def __init__(self):
-            self.rows = iter([{"input_ids": calibration[k : k + 1]} for k in range(min(len(calibration), 64))])
+            self.rows = iter([{"input_ids": calibration[k : k + 1]}
+                              for k in range(min(len(calibration), 64))])
 
         def get_next(self):
             return next(self.rows, None)
@@ -71,10 +75,12 @@ def theirs(model, to, way, calibration):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("hone"), p.add_argument("model"), p.add_argument("decoder")
-    p.add_argument("--sequences", type=int, default=128), p.add_argument("--judge", type=int, default=64), p.add_argument("--length", type=int, default=256)
+    p.add_argument("--sequences", type=int, default=128), p.add_argument("--judge", type=int,
+        default=64), p.add_argument("--length", type=int, default=256)
     a = p.parse_args()
     rng = np.random.default_rng(1)
-    calibration, judged = sampled(a.decoder, a.sequences, a.length, rng), sampled(a.decoder, a.judge, a.length, rng)
+    calibration, judged = sampled(a.decoder, a.sequences, a.length, rng), sampled(a.decoder, a.judge,
+        a.length, rng)
     with tempfile.TemporaryDirectory() as folder:
         data, to = os.path.join(folder, "ids.npy"), os.path.join(folder, "q.onnx")
         np.save(data, calibration)
@@ -88,16 +94,21 @@ def main():
             "Hone dynamic, samples": ["--dynamic", "--data", data, "--samples", "32"],
         }
         base = perplexity(a.model, judged)
-        print(f"| model | perplexity | of f32 | size | seconds |\n|---|---:|---:|---:|---:|\n| f32 | {base:.4f} | 1 | 1 | |")
+        print(
+            f"| model | perplexity | of f32 | size | seconds |\n|---|---:|---:|---:|---:|\n| f32 | "
+            f"{base:.4f} | 1 | 1 | |")
         for name in [*ours, "ONNX Runtime RTN", "ONNX Runtime HQQ", "ONNX Runtime GPTQ"]:
             began = time.time()
             try:
                 if name in ours:
-                    subprocess.run([a.hone, "quantize", a.model, *ours[name], "-o", to], check=True, capture_output=True)
+                    subprocess.run([a.hone, "quantize", a.model, *ours[name], "-o", to], check=True,
+                                   capture_output=True)
                 else:
                     theirs(a.model, to, name.split()[-1], calibration)
                 took, is_ = time.time() - began, perplexity(to, judged)
-                print(f"| {name} | {is_:.4f} | {is_ / base:.4f} | {os.path.getsize(to) / os.path.getsize(a.model):.3f} | {took:.1f} |", flush=True)
+                print(
+                    f"| {name} | {is_:.4f} | {is_ / base:.4f} | "
+                    f"{os.path.getsize(to) / os.path.getsize(a.model):.3f} | {took:.1f} |", flush=True)
             except Exception as e:  # a tool that fails is a row, too
                 print(f"| {name} | fails: {str(e).splitlines()[0][:80]} | | | |", flush=True)
 

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accuracy, size and speed of `hone quantize` beside ONNX Runtime's quantize_static, on samples that calibration did not see.
+"""Accuracy, size and speed of `hone quantize` beside ONNX Runtime's quantize_static, on samples that
+calibration did not see.
 
-    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1] [--tools hone,ort] [-- OPTIONS OF HONE QUANTIZE]
+    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1] [--tools hone,ort]
+    [-- OPTIONS OF HONE QUANTIZE]
 
-MODELS is the folder of test models; PHOTOS are folders of photographs. Pictures are dealt in two halves, one calibrates, the other judges. --whole takes each picture once, as a whole (the 1000 of
-EliSchwartz/imagenet-sample-images, one a class); without it squares are cut from large ones (Debian's plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do), which is harder than what nets
-were trained on. Lines of text for the readers are drawn here. Needs numpy, onnx, onnxruntime and pillow. Accuracy is measured by ONNX Runtime on the files that both tools wrote; speed by each runtime on its own
+MODELS is the folder of test models; PHOTOS are folders of photographs. Pictures are dealt in two halves,
+one calibrates, the other judges. --whole takes each picture once, as a whole (the 1000 of
+EliSchwartz/imagenet-sample-images, one a class); without it squares are cut from large ones (Debian's
+plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do), which is harder than what nets
+were trained on. Lines of text for the readers are drawn here. Needs numpy, onnx, onnxruntime and pillow.
+Accuracy is measured by ONNX Runtime on the files that both tools wrote; speed by each runtime on its own
 tool's file, in turns, medians. Run it where nothing else runs."""
 import argparse, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile, time
 
@@ -38,7 +43,10 @@ def whole(files, n, rng):
 
 
 def imagenet(im):
-    im = ImageOps.fit(im, (256, 256), Image.BILINEAR).crop((16, 16, 240, 240)) if im.size[0] != im.size[1] else im.resize((224, 224), Image.BILINEAR)
+    im = ImageOps.fit(im, (256, 256),
+                      Image.BILINEAR).crop((16, 16, 240,
+                                            240)) if im.size[0] != im.size[1] else im.resize((224, 224),
+                                                Image.BILINEAR)
     return ((np.asarray(im) / 255 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1)
 
 
@@ -50,7 +58,9 @@ def detector(im):
 
 
 FONTS = sorted(str(f) for f in pathlib.Path("/usr/share/fonts").rglob("*.ttf"))
-WORDS = "quick brown fox jumps over lazy dog price total 2026 open daily street market hotel exit north river garden station coffee 35.90 No. Room sale fresh bread".split()
+WORDS = (
+    "quick brown fox jumps over lazy dog price total 2026 open daily street market hotel exit north river "
+    "garden station coffee 35.90 No. Room sale fresh bread").split()
 
 
 def drawn(rng, size, on=None):
@@ -87,7 +97,8 @@ def line(im):
 
 
 def faces(im):
-    return ((np.asarray(im.resize((320, 240), Image.BILINEAR)).astype(np.float32) - 127) / 128).transpose(2, 0, 1)
+    return ((np.asarray(im.resize((320, 240), Image.BILINEAR)).astype(np.float32) - 127) / 128).transpose(2,
+        0, 1)
 
 
 def luma(im):
@@ -128,7 +139,8 @@ def boxes(a, b):
     """F1 of the anchors with a face above 0.7."""
     hit = miss = 0
     for x, y in zip(a, b):
-        f, g = [set(np.where(t[0][0, :, 1] > .7)[0]) if t[0].shape[-1] == 2 else set(np.where(t[1][0, :, 1] > .7)[0]) for t in (x, y)]
+        f, g = [set(np.where(t[0][0, :, 1] > .7)[0]) if t[0].shape[-1] == 2
+                else set(np.where(t[1][0, :, 1] > .7)[0]) for t in (x, y)]
         hit, miss = hit + len(f & g), miss + len(f ^ g)
     return 100 * 2 * hit / max(2 * hit + miss, 1)
 
@@ -138,11 +150,16 @@ def psnr(a, b):
 
 
 def sqnr(a, b):
-    return min(10 * np.log10(sum((x[k] ** 2).sum() for x in a) / max(sum(((x[k] - y[k]) ** 2).sum() for x, y in zip(a, b)), 1e-30)) for k in range(len(a[0])))
+    return min(10 * np.log10(sum((x[k] ** 2).sum()
+                                 for x in a) / max(sum(((x[k] - y[k]) ** 2).sum() for x, y in zip(a, b)),
+                                                   1e-30)) for k in range(len(a[0])))
 
 
-NETS = {"mobilenetv2-fp32": (imagenet, "top-1 agreement, %", top1), "yolox-nano": (detector, "F1 of cells, %", cells), "ultraface-rfb-320": (faces, "F1 of anchors, %", boxes),
-        "super-resolution": (luma, "PSNR, dB", psnr), "ppocrv4-det": (scene, "IoU of text, %", masks), "ppocrv4-rec-en": (line, "lines the same, %", lines)}
+NETS = {"mobilenetv2-fp32": (imagenet, "top-1 agreement, %", top1),
+        "yolox-nano": (detector, "F1 of cells, %", cells),
+        "ultraface-rfb-320": (faces, "F1 of anchors, %", boxes),
+        "super-resolution": (luma, "PSNR, dB", psnr), "ppocrv4-det": (scene, "IoU of text, %", masks),
+        "ppocrv4-rec-en": (line, "lines the same, %", lines)}
 
 
 class Reader(CalibrationDataReader):
@@ -167,7 +184,8 @@ def answers(path, data):
 
 
 def time_hone(hone, path, threads):
-    r = subprocess.run([hone, "run", path, "--runs", "20", "--threads", str(threads)], capture_output=True, text=True)
+    r = subprocess.run([hone, "run", path, "--runs", "20", "--threads", str(threads)], capture_output=True,
+                       text=True)
     for line in r.stdout.splitlines():
         if line.startswith("time"):
             number, unit = line.split()[1:3]
@@ -189,19 +207,24 @@ def time_ort(path, sample, threads):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("hone"), p.add_argument("models"), p.add_argument("photos", nargs="+")
-    p.add_argument("--only"), p.add_argument("--eval", type=int, default=100), p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--whole", action="store_true"), p.add_argument("--tools", default="hone,portable,ort"), p.add_argument("--no-times", action="store_true")
+    p.add_argument("--only"), p.add_argument("--eval", type=int, default=100), p.add_argument("--threads",
+        type=int, default=1)
+    p.add_argument("--whole", action="store_true"), p.add_argument("--tools", default="hone,portable,ort")
+    p.add_argument("--no-times", action="store_true")
     mine = sys.argv[sys.argv.index("--") + 1:] if "--" in sys.argv else []
     o = p.parse_args(sys.argv[1:sys.argv.index("--")] if "--" in sys.argv else None)
     rng = random.Random(1)
-    files = sorted({os.path.realpath(f) for d in o.photos for f in pathlib.Path(d).rglob("*") if f.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp") and f.stat().st_size > 40000})
+    files = sorted({os.path.realpath(f) for d in o.photos for f in pathlib.Path(d).rglob("*")
+                    if f.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp") and f.stat().st_size > 40000})
     rng.shuffle(files)
     if len(files) < 8:
         raise SystemExit(f"only {len(files)} photographs: name folders with more")
     cut = whole if o.whole else squares
     shown, unseen = cut(files[:len(files) // 2], 86, rng), cut(files[len(files) // 2:], o.eval, rng)
     folder = tempfile.mkdtemp()
-    print(f"{len(files)} photographs; 86 {'whole' if o.whole else 'squares'} calibrate, {len(unseen)} of others judge")
+    print(
+        f"{len(files)} photographs; 86 {'whole' if o.whole else 'squares'} calibrate, {len(unseen)} of "
+        f"others judge")
     for net, (prepare, what, measure) in NETS.items():
         if o.only and o.only != net:
             continue
@@ -214,33 +237,45 @@ def main():
                 continue
             began = time.perf_counter()
             out = f"{folder}/{net}{'p' if extra else ''}.onnx"
-            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"] + extra + mine, capture_output=True, text=True)
+            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"]
+                               + extra + mine, capture_output=True, text=True)
             if r.returncode:
                 print(f"{net}: {name}: {r.stderr.strip()}")
                 continue
             said = json.loads(r.stdout)
             made[name] = (out, 100 * said["macs_int8"] / said["macs"])
-            print(f"{net}: {name}: {time.perf_counter() - began:.0f} s, {said['layers_f32']} layers f32; judged by itself {said['quality']}", flush=True)
+            print(
+                f"{net}: {name}: {time.perf_counter() - began:.0f} s, {said['layers_f32']} layers f32; "
+                f"judged by itself {said['quality']}", flush=True)
         newer = f"{folder}/newer.onnx"
         onnx.save(version_converter.convert_version(onnx.load(model), 13), newer)
         name = session(model).get_inputs()[0].name
-        for label, channel, method in () if "ort" not in o.tools.split(",") else (("ort minmax, tensor", False, "MinMax"), ("ort minmax, channel", True, "MinMax"), ("ort percentile, channel", True, "Percentile")):
+        for label, channel, method in () if "ort" not in o.tools.split(",") else (
+            ("ort minmax, tensor", False, "MinMax"), ("ort minmax, channel", True, "MinMax"),
+            ("ort percentile, channel", True, "Percentile")):
             out = f"{folder}/{net}-{len(made)}.onnx"
             try:
-                quantize_static(newer, out, Reader(name, cal[:64]), per_channel=channel, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, calibrate_method=CalibrationMethod[method])
+                quantize_static(newer, out, Reader(name, cal[:64]), per_channel=channel,
+                                activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+                                calibrate_method=CalibrationMethod[method])
                 made[label] = (out, 100)
             except Exception as e:
                 print(f"{net}: {label}: {str(e)[:120]}")
         timed = (lambda *a: math.nan) if o.no_times else time_hone
         timed_ort = (lambda *a: math.nan) if o.no_times else time_ort
         base = [timed(o.hone, model, o.threads), timed_ort(model, ev[:1], o.threads)]
-        print(f"\n{net}: {what}; f32: hone {base[0]:.2f} ms, onnxruntime {base[1]:.2f} ms, {os.path.getsize(model)} bytes")
+        print(
+            f"\n{net}: {what}; f32: hone {base[0]:.2f} ms, onnxruntime {base[1]:.2f} ms, "
+            f"{os.path.getsize(model)} bytes")
         for label, (path, macs) in made.items():
             ms = [timed(o.hone, path, o.threads), timed_ort(path, ev[:1], o.threads)]
             try:
                 got = answers(path, ev)
-                print(f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  multiply-adds in 8 bits {macs:5.1f} %  size {os.path.getsize(path) / os.path.getsize(model):.2f}  "
-                      f"hone {ms[0]:.2f} ms ({base[0] / ms[0]:.2f} x)  onnxruntime {ms[1]:.2f} ms ({base[1] / ms[1]:.2f} x)", flush=True)
+                print(
+                    f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  multiply-adds "
+                    f"in 8 bits {macs:5.1f} %  size {os.path.getsize(path) / os.path.getsize(model):.2f}  "
+                      f"hone {ms[0]:.2f} ms ({base[0] / ms[0]:.2f} x)  onnxruntime {ms[1]:.2f} ms "
+                      f"({base[1] / ms[1]:.2f} x)", flush=True)
             except Exception as e:
                 print(f"  {label:24} does not run in ONNX Runtime: {str(e)[:140]}")
 

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hone beside ONNX Runtime and OpenVINO on networks of the zoo and models in files, taking turns: medians, and the faster peer's time over Hone's.
+"""Hone beside ONNX Runtime and OpenVINO on networks of the zoo and models in files, taking turns:
+medians, and the faster peer's time over Hone's.
 
-usage: bench/zoo.py [--hone build/hone[,OTHER_HONE]] [--threads 1[,2,16]] [--rounds 4] [--precision f32|bf16|f16] NETWORK…
+usage: bench/zoo.py [--hone build/hone[,OTHER_HONE]] [--threads 1[,2,16]] [--rounds 4] [--precision
+           f32|bf16|f16] NETWORK…
        bench/zoo.py --library build/libhone.so[,OTHER_LIBRARY] [--seconds 4] …
-Several builds of hone, separated by commas, take turns too. With --library all run in this process and take turns run by run: what disturbs one disturbs the others, on a
-busy machine the fairer way. Few threads only: each runtime's own stay awake for a while after a run. Needs PyPI numpy, onnxruntime; openvino where it is there. Networks
-are written to a temporary folder; a NETWORK with a '/' is a model's file, whose inputs are beside it (in_0.npy …, or test_data_set_0/input_0.pb … where PyPI onnx is
-there), else random."""
+Several builds of hone, separated by commas, take turns too. With --library all run in this process and
+take turns run by run: what disturbs one disturbs the others, on a busy machine the fairer way. Few
+threads only: each runtime's own stay awake for a while after a run. Needs PyPI numpy, onnxruntime;
+openvino where it is there. Networks are written to a temporary folder; a NETWORK with a '/' is a model's
+file, whose inputs are beside it (in_0.npy …, or test_data_set_0/input_0.pb … where PyPI onnx is there),
+else random."""
 import argparse, ctypes as C, math, os, re, statistics, subprocess, tempfile, time
 
 import numpy as np
@@ -40,22 +44,26 @@ def given(path, k):
     file, case = os.path.join(folder, f"in_{k}.npy"), os.path.join(folder, "test_data_set_0", f"input_{k}.pb")
     if os.path.exists(file):
         return np.asarray(np.load(file), order="C")
-    return np.asarray(onnx.numpy_helper.to_array(onnx.load_tensor(case)), order="C") if onnx and os.path.exists(case) else None
+    return np.asarray(onnx.numpy_helper.to_array(onnx.load_tensor(case)),
+                      order="C") if onnx and os.path.exists(case) else None
 
 
 class Port(C.Structure):
-    _fields_ = [("name", C.c_char_p), ("kind", C.c_int), ("dtype", C.c_int), ("rank", C.c_int), ("dims", C.POINTER(C.c_int64)), ("shape", C.c_char_p)]
+    _fields_ = [("name", C.c_char_p), ("kind", C.c_int), ("dtype", C.c_int), ("rank", C.c_int),
+                ("dims", C.POINTER(C.c_int64)), ("shape", C.c_char_p)]
 
 
 class Options(C.Structure):
-    _fields_ = [("threads", C.c_int), ("plans", C.c_int), ("interpret", C.c_int), ("profile", C.c_int), ("limit_ms", C.c_int64), ("wisdom", C.c_char_p),
+    _fields_ = [("threads", C.c_int), ("plans", C.c_int), ("interpret", C.c_int), ("profile", C.c_int),
+                ("limit_ms", C.c_int64), ("wisdom", C.c_char_p),
                 ("precision", C.c_int), ("reserved", C.c_int * 9)]
 
 
 def in_process(library, path, feed, o):
     """A function that runs the model once by libhone."""
     lib, pointer = C.CDLL(os.path.abspath(library)), C.c_void_p
-    lib.hone_error.restype, lib.hone_model_input.restype, lib.hone_value_data.restype = C.c_char_p, C.POINTER(Port), pointer
+    lib.hone_error.restype, lib.hone_model_input.restype, lib.hone_value_data.restype = (C.c_char_p,
+        C.POINTER(Port), pointer)
 
     def ok(status):
         if status:
@@ -68,7 +76,8 @@ def in_process(library, path, feed, o):
     for k in range(n):
         port, value = lib.hone_model_input(model, k).contents, pointer()
         data = feed[port.name.decode()]
-        ok(lib.hone_tensor_create(port.dtype, (C.c_int64 * max(1, data.ndim))(*data.shape), data.ndim, C.byref(value)))
+        ok(lib.hone_tensor_create(port.dtype, (C.c_int64 * max(1, data.ndim))(*data.shape), data.ndim,
+                                  C.byref(value)))
         C.memmove(lib.hone_value_data(value), data.ctypes.data, data.nbytes)
         values[k] = value
     lib.hone_options_default(C.byref(options))
@@ -85,11 +94,13 @@ def peers(path, o):
     feed = {}
     for k, i in enumerate(session.get_inputs()):
         shape = [d if isinstance(d, int) and d > 0 else 1 for d in i.shape]
-        feed[i.name] = np.asarray(np.random.default_rng(0).random(shape)).astype({"tensor(float)": np.float32, "tensor(int64)": np.int64}.get(i.type, np.float32))
+        feed[i.name] = np.asarray(np.random.default_rng(0).random(shape)).astype(
+            {"tensor(float)": np.float32, "tensor(int64)": np.int64}.get(i.type, np.float32))
         feed[i.name] = feed[i.name] if given(path, k) is None else given(path, k)
     out = {"ONNX Runtime": lambda: session.run(None, feed)}
     if ov:
-        wish = {"INFERENCE_NUM_THREADS": o.threads, "INFERENCE_PRECISION_HINT": o.precision, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
+        wish = {"INFERENCE_NUM_THREADS": o.threads, "INFERENCE_PRECISION_HINT": o.precision,
+                "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
         request = ov.Core().compile_model(path, "CPU", wish).create_infer_request()
         out["OpenVINO"] = lambda: request.infer(feed)
     return out, feed
@@ -130,7 +141,8 @@ def main():
         for name, o.threads in [(n, int(t)) for n in o.network for t in o.threads.split(",")]:
             path = name if "/" in name else os.path.join(folder, "model.onnx")
             if path != name:
-                subprocess.run([o.hone.split(",")[0], "zoo", name, "-o", path], check=True, stdout=subprocess.DEVNULL)
+                subprocess.run([o.hone.split(",")[0], "zoo", name, "-o", path], check=True,
+                               stdout=subprocess.DEVNULL)
             others, feed = peers(path, o)
             if o.library:
                 got = turns({**{b: in_process(b, path, feed, o) for b in builds}, **others}, o.seconds)
@@ -147,9 +159,13 @@ def main():
             best = min(ms[k] for k in others)
             for b in builds:
                 ratios.setdefault((b, o.threads), []).append(best / ms[b])
-            print(f"{os.path.basename(os.path.dirname(name)) or name:20s} {o.threads} threads  " + "  ".join(f"{k} {v:.3f} ms" for k, v in ms.items()) + "  Hone is " + ", ".join(f"{ratios[b, o.threads][-1]:.2f}x" for b in builds), flush=True)
+            print(f"{os.path.basename(os.path.dirname(name)) or name:20s} {o.threads} threads  "
+                  + "  ".join(f"{k} {v:.3f} ms" for k, v in ms.items()) + "  Hone is "
+                  + ", ".join(f"{ratios[b, o.threads][-1]:.2f}x" for b in builds), flush=True)
     for (b, threads), all in ratios.items():
-        print(f"{b}, {threads} threads: geometric mean {math.exp(sum(map(math.log, all)) / len(all)):.3f}x the faster peer")
+        print(
+            f"{b}, {threads} threads: geometric mean {math.exp(sum(map(math.log, all)) / len(all)):.3f}x the "
+            f"faster peer")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Applications from PyPI that carry, or make, their ONNX models and run them by onnxruntime: run unchanged with onnxruntime
-and with Hone in its place (`python -m hone.as_onnxruntime`). Results must be equal; times stand beside each other.
+"""Applications from PyPI that carry, or make, their ONNX models and run them by onnxruntime: run
+unchanged with onnxruntime and with Hone in its place (`python -m hone.as_onnxruntime`). Results must be
+equal; times stand beside each other.
 
     scripts/apps.py [--python PYTHON] [--rounds 3] [--install] [NAME …]
 
-PYTHON is an interpreter with hone, onnxruntime and the applications; --install makes a venv of that, build-python/apps.
-Applications that are not installed are said to be skipped. Needs the folder ../shared/data for pictures and speech.
+PYTHON is an interpreter with hone, onnxruntime and the applications; --install makes a venv of that,
+build-python/apps. Applications that are not installed are said to be skipped. Needs the folder
+../shared/data for pictures and speech.
 """
 import argparse
 import json
@@ -21,11 +23,12 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[1]
 DATA = TOP.parent / "shared" / "data"
 # What to install; those after the bar without what they ask for, because it is not needed here, or large.
-PACKAGES = "onnx onnxruntime rapidocr-onnxruntime magika skl2onnx scikit-learn requests tqdm scipy soundfile librosa resampy " \
-           "mir_eval pretty_midi opencv-python-headless pathvalidate pillow"
+PACKAGES = "onnx onnxruntime rapidocr-onnxruntime magika skl2onnx scikit-learn requests tqdm scipy " \
+           "soundfile librosa resampy mir_eval pretty_midi opencv-python-headless pathvalidate pillow"
 BARE = "openwakeword==0.4.0 piper-tts nudenet basic-pitch ddddocr"
 
-# Each is a program as its users write it; the last expression is timed: `work` once for its result, then again.
+# Each is a program as its users write it; the last expression is timed: `work` once for its result, then
+# again.
 APPS = {
     "rapidocr": ("OCR: finds and reads lines", """
 from PIL import Image, ImageDraw, ImageFont
@@ -54,8 +57,10 @@ def work():
     "magika": ("guesses types of files", """
 from magika import Magika
 guess = Magika()
-samples = [b"#include <stdio.h>\\nint main(void) { return 0; }\\n" * 9, b"import os\\nprint(os.getcwd())\\n" * 9,
-           b"SELECT name FROM people WHERE age > 3;\\n" * 9, b"{\\"a\\": [1, 2, 3]}\\n" * 20, b"# Title\\n\\nSome *text*.\\n" * 9]
+samples = [b"#include <stdio.h>\\nint main(void) { return 0; }\\n" * 9,
+           b"import os\\nprint(os.getcwd())\\n" * 9,
+           b"SELECT name FROM people WHERE age > 3;\\n" * 9, b"{\\"a\\": [1, 2, 3]}\\n" * 20,
+           b"# Title\\n\\nSome *text*.\\n" * 9]
 def work():
     return [[r.output.label, r.score] for r in map(guess.identify_bytes, samples)]
 """),
@@ -72,7 +77,8 @@ model = Model()
 speech, rate = soundfile.read(DATA + "/audio/speech_16k.wav", dtype="int16")
 def work():
     model.reset()
-    return [{k: float(v) for k, v in model.predict(speech[at:at + 1280]).items()} for at in range(0, min(len(speech), 48000) - 1280, 1280)]
+    return [{k: float(v) for k, v in model.predict(speech[at:at + 1280]).items()}
+            for at in range(0, min(len(speech), 48000) - 1280, 1280)]
 """),
     "silero-vad": ("hears speech (openwakeword's copy)", """
 import soundfile
@@ -103,7 +109,8 @@ def work():
 from piper.tashkeel import TashkeelDiacritizer
 marks = TashkeelDiacritizer()
 def work():
-    return marks("\\u0628\\u0633\\u0645 \\u0627\\u0644\\u0644\\u0647 \\u0627\\u0644\\u0631\\u062d\\u0645\\u0646")
+    return marks("\\u0628\\u0633\\u0645 "
+                 "\\u0627\\u0644\\u0644\\u0647 \\u0627\\u0644\\u0631\\u062d\\u0645\\u0646")
 """),
     "piper-hebrew": ("puts vowels into Hebrew", """
 from piper.hebrew import NakdimonDiacritizer
@@ -121,8 +128,10 @@ from skl2onnx import to_onnx
 import onnxruntime
 x, y = load_iris(return_X_y=True)
 x = x.astype(np.float32)
-fitted = make_pipeline(StandardScaler(), GradientBoostingClassifier(n_estimators=60, random_state=0)).fit(x, y)
-session = onnxruntime.InferenceSession(to_onnx(fitted, x[:1]).SerializeToString(), providers=["CPUExecutionProvider"])
+fitted = make_pipeline(StandardScaler(),
+                       GradientBoostingClassifier(n_estimators=60, random_state=0)).fit(x, y)
+session = onnxruntime.InferenceSession(to_onnx(fitted, x[:1]).SerializeToString(),
+                                       providers=["CPUExecutionProvider"])
 def work():
     labels, odds = session.run(None, {session.get_inputs()[0].name: x})
     return [labels.tolist(), odds]
@@ -149,7 +158,8 @@ def run(python: str, program: str, by_hone: bool) -> dict:
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write(FRAME.format(program=program))
         file.flush()
-        command = [python, "-W", "ignore", *(["-m", "hone.as_onnxruntime"] if by_hone else []), file.name, str(DATA)]
+        command = [python, "-W", "ignore", *(["-m", "hone.as_onnxruntime"] if by_hone else []), file.name,
+                   str(DATA)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if "@@" not in done.stdout:
         return {"failed": (done.stderr.strip().splitlines() or ["no output"])[-1], "all": done.stderr}
@@ -159,7 +169,8 @@ def run(python: str, program: str, by_hone: bool) -> dict:
 def differ(a, b, at: str = "result") -> str:
     """Where two results differ, or nothing. Numbers: by 1e-3, of themselves or of one."""
     if isinstance(a, float) or isinstance(b, float):
-        same = isinstance(a, (int, float)) and isinstance(b, (int, float)) and math.isclose(a, b, rel_tol=1e-3, abs_tol=1e-3)
+        same = isinstance(a, (int, float)) and isinstance(b, (int, float)) and math.isclose(a, b,
+            rel_tol=1e-3, abs_tol=1e-3)
         return "" if same else f"{at}: {a} and {b}"
     if isinstance(a, dict) and isinstance(b, dict):
         if list(a) != list(b):
@@ -178,7 +189,8 @@ def install() -> str:
     python = str(folder / "bin" / "python")
     if not os.path.exists(python):
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([python, "-m", "pip", "-q", "install", *PACKAGES.split(), str(TOP / "python")], check=True)
+        subprocess.run([python, "-m", "pip", "-q", "install", *PACKAGES.split(), str(TOP / "python")],
+                       check=True)
         subprocess.run([python, "-m", "pip", "-q", "install", "--no-deps", *BARE.split()], check=True)
     return python
 
@@ -212,14 +224,18 @@ def main() -> int:
             print(f"{name:16} {what:36} skipped: {failed[0]}")
             continue
         if failed:
-            print(f"{name:16} {what:36} {'ONNX Runtime' if 'failed' in theirs[-1] else 'Hone'} fails: {failed[0]}")
+            print(
+                f"{name:16} {what:36} {'ONNX Runtime' if 'failed' in theirs[-1] else 'Hone'} fails: "
+                f"{failed[0]}")
             bad += 1
             continue
         assert all(r["by"] == "Hone" for r in ours) and all(r["by"] != "Hone" for r in theirs)
         difference = differ(theirs[0]["result"], ours[0]["result"])
         bad += bool(difference)
         a, b = (statistics.median(r["seconds"] for r in side) for side in (theirs, ours))
-        print(f"{name:16} {what:36} {a * 1e3:10.2f} ms {b * 1e3:8.2f} ms {a / b:6.2f}x  {difference or 'equal'}", flush=True)
+        print(
+            f"{name:16} {what:36} {a * 1e3:10.2f} ms {b * 1e3:8.2f} ms {a / b:6.2f}x  "
+            f"{difference or 'equal'}", flush=True)
     return bool(bad)
 
 

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second look at a quantized network whose answer is too far from ONNX Runtime's (compare_artifacts.py). Two questions, asked of ONNX Runtime:
+"""A second look at a quantized network whose answer is too far from ONNX Runtime's
+(compare_artifacts.py). Two questions, asked of ONNX Runtime:
 
-spelled  What does it answer when it takes no shortcut? Some of its kernels give other bits than the op's definition: QLinearAdd multiplies by factors of
-         22 bits in fixed point on ARM (on x86 it adds floats, as the definition does), MatMulNBits with accuracy_level 4 rounds its float factor to
-         bytes, how coarsely depends on the machine. Here the first is written as DequantizeLinear, Add and QuantizeLinear, the second computes in f32.
-shaken   How far does its answer move when the inputs move by 1e-5 of themselves? That is less than any quantum, so a few bytes in ten thousand
-         round the other way. A network without training may turn that into another answer: then nobody's answer can be judged."""
+spelled  What does it answer when it takes no shortcut? Some of its kernels give other bits than the op's
+definition: QLinearAdd multiplies by factors of
+         22 bits in fixed point on ARM (on x86 it adds floats, as the definition does), MatMulNBits with
+         accuracy_level 4 rounds its float factor to
+         bytes, how coarsely depends on the machine. Here the first is written as DequantizeLinear, Add
+         and QuantizeLinear, the second computes in f32.
+shaken   How far does its answer move when the inputs move by 1e-5 of themselves? That is less than any
+quantum, so a few bytes in ten thousand
+         round the other way. A network without training may turn that into another answer: then nobody's
+         answer can be judged."""
 import numpy
 import onnx
 import onnx.helper
@@ -39,7 +45,8 @@ def spelled(path, files):
                       make("Add", [a, b], [c]), make("QuantizeLinear", [c] + given[6:], node.output)]
             changed += 1
             continue
-        for level in [at for at in node.attribute if node.op_type == "MatMulNBits" and at.name == "accuracy_level" and at.i == 4]:
+        for level in [at for at in node.attribute if node.op_type == "MatMulNBits"
+                      and at.name == "accuracy_level" and at.i == 4]:
             level.i = 1
             changed += 1
         nodes.append(node)
@@ -56,5 +63,6 @@ def shaken(path, files):
     values, random = read(files), numpy.random.default_rng(0)
     run = answers(path)
     def moved(value):
-        return (value * (1 + SHAKE * random.uniform(-1, 1, value.shape))).astype(value.dtype) if value.dtype.kind == "f" else value
+        return (value * (1 + SHAKE * random.uniform(-1, 1, value.shape))).astype(
+            value.dtype) if value.dtype.kind == "f" else value
     return [run(values)] + [run([moved(value) for value in values]) for _ in range(TIMES)]

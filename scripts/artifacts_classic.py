@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classic models as their converters write them:  artifacts_classic.py FOLDER [--list] [--only WORD]
 
-Trains small models with fixed seeds, converts them (skl2onnx, onnxmltools, CatBoost's own writer) and stores each as ONNX's tests are:
-FOLDER/NAME/model.onnx and FOLDER/NAME/test_data_set_0/{input,output}_K.pb, the outputs being ONNX Runtime's. What is there already is
-left alone. NAME begins with the tool. Nothing of this is needed to build or to test; compare_artifacts.py reads what it leaves."""
+Trains small models with fixed seeds, converts them (skl2onnx, onnxmltools, CatBoost's own writer) and
+stores each as ONNX's tests are: FOLDER/NAME/model.onnx and
+FOLDER/NAME/test_data_set_0/{input,output}_K.pb, the outputs being ONNX Runtime's. What is there already
+is left alone. NAME begins with the tool. Nothing of this is needed to build or to test;
+compare_artifacts.py reads what it leaves."""
 import argparse
 import pathlib
 import shutil
@@ -19,7 +21,8 @@ def value_proto(onnx, numpy, value, name=""):
     """A tensor, a list or a dict as the message that ONNX's test data has for it."""
     if isinstance(value, list):
         message = onnx.SequenceProto(name=name)
-        message.elem_type = onnx.SequenceProto.MAP if value and isinstance(value[0], dict) else onnx.SequenceProto.TENSOR
+        message.elem_type = onnx.SequenceProto.MAP if value and isinstance(value[0],
+            dict) else onnx.SequenceProto.TENSOR
         items = message.map_values if message.elem_type == onnx.SequenceProto.MAP else message.tensor_values
         items.extend(value_proto(onnx, numpy, v) for v in value)
         return message
@@ -37,7 +40,8 @@ def value_proto(onnx, numpy, value, name=""):
     value = numpy.asarray(value)
     if value.dtype.kind in "OUS":
         value = value.astype(object)
-        return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, value.shape, [str(v).encode() for v in value.ravel()])
+        return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, value.shape,
+                                       [str(v).encode() for v in value.ravel()])
     return onnx.numpy_helper.from_array(numpy.ascontiguousarray(value).reshape(value.shape), name)
 
 
@@ -57,7 +61,8 @@ def store(folder, model, feeds, onnx, numpy, ort):
         feeds = {slots[0].name: feeds}
     results = session.run(None, {s.name: feeds[s.name] for s in slots})
     for i, slot in enumerate(slots):
-        (data / f"input_{i}.pb").write_bytes(value_proto(onnx, numpy, feeds[slot.name], slot.name).SerializeToString())
+        (data / f"input_{i}.pb").write_bytes(
+            value_proto(onnx, numpy, feeds[slot.name], slot.name).SerializeToString())
     for i, (slot, value) in enumerate(zip(session.get_outputs(), results)):
         (data / f"output_{i}.pb").write_bytes(value_proto(onnx, numpy, value, slot.name).SerializeToString())
     part.rename(folder)
@@ -96,7 +101,9 @@ def main():
             made += 1
         except Exception as error:  # the tool's fault or the runtime's: named, and the others go on
             failed += 1
-            print(f"FAIL  {name:<44} {type(error).__name__}: {str(error).strip().splitlines()[0][:160] if str(error).strip() else ''}", flush=True)
+            print(
+                f"FAIL  {name:<44} {type(error).__name__}: "
+                f"{str(error).strip().splitlines()[0][:160] if str(error).strip() else ''}", flush=True)
     for part in args.folder.glob("*.part"):
         shutil.rmtree(part)
     print(f"classic models: {made} made, {len(table) - made - failed} were there, {failed} could not be made")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The networks that artifacts.py starts from: torch modules with seeded weights, and inputs for them.
 
-Not trained and never downloaded. calm() makes their numbers behave as trained ones do: BatchNormalization's statistics are those of a few
-inputs, what an initialisation left at zero gets small weights, and pictures are smooth, so that what comes out depends on what goes in.
-A row of NETS is a name and a function that gives (module, inputs); inputs is a dict of tensors by name, in the module's order."""
+Not trained and never downloaded. calm() makes their numbers behave as trained ones do:
+BatchNormalization's statistics are those of a few inputs, what an initialisation left at zero gets small
+weights, and pictures are smooth, so that what comes out depends on what goes in. A row of NETS is a name
+and a function that gives (module, inputs); inputs is a dict of tensors by name, in the module's order."""
 import zlib
 
 import torch
@@ -18,7 +19,8 @@ def pictures(seed, *shape):
     g = torch.Generator().manual_seed(seed)
     n, c, h, w = shape
     coarse = torch.randn(n, c, max(2, h // 12), max(2, w // 12), generator=g)
-    return F.interpolate(coarse, (h, w), mode="bilinear") + 0.3 * torch.randn(shape, generator=g) + 0.2 * torch.randn(n, c, 1, 1, generator=g)
+    return F.interpolate(coarse, (h, w), mode="bilinear") + 0.3 * torch.randn(shape,
+        generator=g) + 0.2 * torch.randn(n, c, 1, 1, generator=g)
 
 
 def like(inputs, seed):
@@ -29,7 +31,8 @@ def like(inputs, seed):
         if "mask" in name:
             value = value.clone()
         elif not value.is_floating_point():
-            value = torch.randint(0, max(1, int(value.max()) + 1), value.shape, generator=g, dtype=value.dtype)
+            value = torch.randint(0, max(1, int(value.max()) + 1), value.shape, generator=g,
+                                  dtype=value.dtype)
         elif value.dim() == 4 and "past" not in name:
             value = pictures(seed, *value.shape)
         else:
@@ -91,12 +94,14 @@ def torchvision_net(name, size=64, batch=1, **options):
 
 
 def googlenet():
-    return torchvision.models.googlenet(weights=None, num_classes=10, aux_logits=False, init_weights=True), {"image": pictures(1, 1, 3, 64, 64)}
+    return torchvision.models.googlenet(weights=None, num_classes=10, aux_logits=False,
+                                        init_weights=True), {"image": pictures(1, 1, 3, 64, 64)}
 
 
 def vit(size=64, layers=2, dim=96, heads=4, patch=8, classes=10):
     def make():
-        net = torchvision.models.VisionTransformer(size, patch, layers, heads, dim, 4 * dim, num_classes=classes)
+        net = torchvision.models.VisionTransformer(size, patch, layers, heads, dim, 4 * dim,
+                                                   num_classes=classes)
         return net, {"image": pictures(1, 1, 3, size, size)}
 
     return make
@@ -105,8 +110,10 @@ def vit(size=64, layers=2, dim=96, heads=4, patch=8, classes=10):
 def swin(version=1):
     def make():
         S = torchvision.models.swin_transformer
-        block, merging = (S.SwinTransformerBlock, S.PatchMerging) if version == 1 else (S.SwinTransformerBlockV2, S.PatchMergingV2)
-        net = S.SwinTransformer([4, 4], 32, [2, 2], [2, 4], [4, 4], num_classes=10, block=block, downsample_layer=merging)
+        block, merging = (S.SwinTransformerBlock,
+                          S.PatchMerging) if version == 1 else (S.SwinTransformerBlockV2, S.PatchMergingV2)
+        net = S.SwinTransformer([4, 4], 32, [2, 2], [2, 4], [4, 4], num_classes=10, block=block,
+                                downsample_layer=merging)
         return net, {"image": pictures(1, 1, 3, 64, 64)}
 
     return make
@@ -114,7 +121,8 @@ def swin(version=1):
 
 class Twice(nn.Sequential):
     def __init__(self, a, b):
-        steps = [nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()]
+        steps = [nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(),
+                 nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()]
         super().__init__(*steps)
 
 
@@ -122,7 +130,9 @@ class UNet(nn.Module):
     def __init__(self, c=16, bilinear=False):
         super().__init__()
         self.down = nn.ModuleList([Twice(3, c), Twice(c, 2 * c), Twice(2 * c, 4 * c)])
-        up = (lambda a, b: nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(a, b, 1))) if bilinear else (lambda a, b: nn.ConvTranspose2d(a, b, 2, stride=2))
+        up = (lambda a, b: nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear"),
+                                         nn.Conv2d(a, b, 1))) if bilinear else (lambda a,
+                                             b: nn.ConvTranspose2d(a, b, 2, stride=2))
         self.up = nn.ModuleList([up(4 * c, 2 * c), up(2 * c, c)])
         self.join = nn.ModuleList([Twice(4 * c, 2 * c), Twice(2 * c, c)])
         self.out = nn.Conv2d(c, 4, 1)
@@ -142,7 +152,8 @@ class Yolo(nn.Module):
 
     def __init__(self, c=16, classes=5):
         super().__init__()
-        conv = lambda a, b, k=3, s=1: nn.Sequential(nn.Conv2d(a, b, k, s, k // 2, bias=False), nn.BatchNorm2d(b), nn.SiLU())
+        conv = lambda a, b, k=3, s=1: nn.Sequential(nn.Conv2d(a, b, k, s, k // 2, bias=False),
+                                                    nn.BatchNorm2d(b), nn.SiLU())
         self.stem, self.a, self.b = conv(3, c, 3, 2), conv(c, 2 * c, 3, 2), conv(2 * c, 4 * c, 3, 2)
         self.inner, self.tail = conv(c, c), conv(3 * c, 2 * c, 1)
         self.lateral, self.pool, self.neck = conv(4 * c, 2 * c, 1), conv(8 * c, 4 * c, 1), conv(4 * c, 2 * c)
@@ -156,14 +167,17 @@ class Yolo(nn.Module):
         pooled = [deep]
         for _ in range(3):
             pooled.append(F.max_pool2d(pooled[-1], 5, 1, 2))
-        deep = self.pool(torch.cat([pooled[0], pooled[1], pooled[2], pooled[3][:]], 1)[:, : 8 * (deep.shape[1] // 4)])
-        fine = self.neck(torch.cat([fine, F.interpolate(self.lateral(deep), scale_factor=2.0, mode="nearest")], 1))
+        deep = self.pool(torch.cat([pooled[0], pooled[1], pooled[2], pooled[3][:]],
+                                   1)[:, : 8 * (deep.shape[1] // 4)])
+        fine = self.neck(torch.cat([fine,
+                                    F.interpolate(self.lateral(deep), scale_factor=2.0, mode="nearest")], 1))
         out = []
         for head, x, stride in ((self.heads[0], fine, 4.0), (self.heads[1], deep, 8.0)):
             y = head(x)
             n, c, h, w = y.shape
             y = y.view(n, c, h * w).transpose(1, 2)
-            out.append(torch.cat([y[..., :2].sigmoid() * stride, y[..., 2:4].clamp(-3, 3).exp() * stride, y[..., 4:].sigmoid()], -1))
+            out.append(torch.cat([y[..., :2].sigmoid() * stride, y[..., 2:4].clamp(-3, 3).exp() * stride,
+                                  y[..., 4:].sigmoid()], -1))
         return torch.cat(out, 1)
 
 
@@ -172,7 +186,8 @@ class Super(nn.Module):
 
     def __init__(self, c=32, r=3):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv2d(1, c, 5, padding=2), nn.PReLU(c), nn.Conv2d(c, c, 3, padding=1), nn.PReLU(), nn.Conv2d(c, r * r, 3, padding=1), nn.PixelShuffle(r))
+        self.net = nn.Sequential(nn.Conv2d(1, c, 5, padding=2), nn.PReLU(c), nn.Conv2d(c, c, 3, padding=1),
+                                 nn.PReLU(), nn.Conv2d(c, r * r, 3, padding=1), nn.PixelShuffle(r))
 
     def forward(self, luma):
         return self.net(luma)
@@ -182,13 +197,15 @@ class Generator(nn.Sequential):
     def __init__(self, z=32, c=16):
         up = lambda a, b: [nn.ConvTranspose2d(a, b, 4, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU()]
         first = [nn.ConvTranspose2d(z, 4 * c, 4, 1, 0, bias=False), nn.BatchNorm2d(4 * c), nn.ReLU()]
-        super().__init__(*first, *up(4 * c, 2 * c), *up(2 * c, c), nn.ConvTranspose2d(c, 3, 4, 2, 1), nn.Tanh())
+        super().__init__(*first, *up(4 * c, 2 * c), *up(2 * c, c), nn.ConvTranspose2d(c, 3, 4, 2, 1),
+                         nn.Tanh())
 
 
 class Discriminator(nn.Sequential):
     def __init__(self, c=16):
         step = lambda a, b: [nn.Conv2d(a, b, 4, 2, 1, bias=False), nn.BatchNorm2d(b), nn.LeakyReLU(0.2)]
-        super().__init__(nn.Conv2d(3, c, 4, 2, 1), nn.LeakyReLU(0.2), *step(c, 2 * c), *step(2 * c, 4 * c), nn.Conv2d(4 * c, 1, 4), nn.Sigmoid(), nn.Flatten())
+        super().__init__(nn.Conv2d(3, c, 4, 2, 1), nn.LeakyReLU(0.2), *step(c, 2 * c), *step(2 * c, 4 * c),
+                         nn.Conv2d(4 * c, 1, 4), nn.Sigmoid(), nn.Flatten())
 
 
 class Mixer(nn.Module):
@@ -198,7 +215,8 @@ class Mixer(nn.Module):
         super().__init__()
         self.stem = nn.Conv2d(3, dim, 8, 8)
         self.norms = nn.ModuleList([nn.LayerNorm(dim) for _ in range(2 * layers)])
-        self.mix = nn.ModuleList([nn.Sequential(nn.Linear(n, 2 * n), nn.GELU(), nn.Linear(2 * n, n)) for _ in range(layers) for n in (patches, dim)])
+        self.mix = nn.ModuleList([nn.Sequential(nn.Linear(n, 2 * n), nn.GELU(), nn.Linear(2 * n, n))
+                                  for _ in range(layers) for n in (patches, dim)])
         self.head = nn.Linear(dim, 10)
 
     def forward(self, image):
@@ -242,7 +260,8 @@ class Convolutions(nn.Module):
 
 class Mlp(nn.Sequential):
     def __init__(self):
-        super().__init__(nn.Linear(64, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 96), nn.ELU(), nn.Linear(96, 64), nn.Hardswish(), nn.Linear(64, 10), nn.Softmax(-1))
+        super().__init__(nn.Linear(64, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 96), nn.ELU(),
+                         nn.Linear(96, 64), nn.Hardswish(), nn.Linear(64, 10), nn.Softmax(-1))
 
 
 class AutoEncoder(nn.Module):
@@ -250,9 +269,13 @@ class AutoEncoder(nn.Module):
 
     def __init__(self, c=8):
         super().__init__()
-        self.down = nn.Sequential(nn.Conv2d(3, c, 3, 2, 1), nn.GroupNorm(2, c), nn.SiLU(), nn.Conv2d(c, 2 * c, 3, 2, 1), nn.InstanceNorm2d(2 * c, affine=True), nn.SiLU())
+        self.down = nn.Sequential(nn.Conv2d(3, c, 3, 2, 1), nn.GroupNorm(2, c), nn.SiLU(),
+                                  nn.Conv2d(c, 2 * c, 3, 2, 1), nn.InstanceNorm2d(2 * c, affine=True),
+                                  nn.SiLU())
         self.mean, self.spread = nn.Linear(2 * c * 64, 16), nn.Linear(2 * c * 64, 16)
-        self.up = nn.Sequential(nn.Linear(16, 2 * c * 64), nn.Unflatten(1, (2 * c, 8, 8)), nn.ConvTranspose2d(2 * c, c, 4, 2, 1), nn.Mish(), nn.ConvTranspose2d(c, 3, 4, 2, 1))
+        self.up = nn.Sequential(nn.Linear(16, 2 * c * 64), nn.Unflatten(1, (2 * c, 8, 8)),
+                                nn.ConvTranspose2d(2 * c, c, 4, 2, 1), nn.Mish(),
+                                nn.ConvTranspose2d(c, 3, 4, 2, 1))
 
     def forward(self, image, noise):
         x = self.down(image).flatten(1)
@@ -261,7 +284,8 @@ class AutoEncoder(nn.Module):
 
 # ---- transformers ----
 
-SMALL = dict(attn_implementation="eager", initializer_range=0.1)  # larger than is usual, else attention is almost a mean
+# larger than is usual, else attention is almost a mean
+SMALL = dict(attn_implementation="eager", initializer_range=0.1)
 
 
 def tokens(vocabulary, length, batch=1, seed=1):
@@ -278,7 +302,8 @@ def bert(kind="Bert", layers=2, dim=64, heads=4, vocabulary=300, length=24, batc
     def make():
         import transformers as T
 
-        config = dict(vocab_size=vocabulary, hidden_size=dim, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=4 * dim)
+        config = dict(vocab_size=vocabulary, hidden_size=dim, num_hidden_layers=layers,
+                      num_attention_heads=heads, intermediate_size=4 * dim)
         if kind == "DistilBert":
             config = dict(vocab_size=vocabulary, dim=dim, n_layers=layers, n_heads=heads, hidden_dim=4 * dim)
         config = getattr(T, kind + "Config")(**config, **options, **SMALL)
@@ -286,7 +311,8 @@ def bert(kind="Bert", layers=2, dim=64, heads=4, vocabulary=300, length=24, batc
         names = ["input_ids", "attention_mask"] + (["token_type_ids"] if kind == "Bert" else [])
         inputs = {"input_ids": tokens(vocabulary, length, batch), "attention_mask": mask(length, batch)}
         if kind == "Bert":
-            inputs["token_type_ids"] = (torch.arange(length) > length // 2).long().expand(batch, length).contiguous()
+            inputs["token_type_ids"] = (torch.arange(length) > length // 2).long().expand(batch,
+                length).contiguous()
         return Only(net, names, ["last_hidden_state"] if task == "Model" else ["logits"]), inputs
 
     return make
@@ -298,12 +324,15 @@ class Classic(nn.Module):
     def __init__(self, dim=64, heads=4, layers=2, vocabulary=300, longest=64):
         super().__init__()
         self.heads = heads
-        self.words, self.places, self.kinds = nn.Embedding(vocabulary, dim), nn.Embedding(longest, dim), nn.Embedding(2, dim)
+        self.words, self.places, self.kinds = nn.Embedding(vocabulary, dim), nn.Embedding(longest,
+            dim), nn.Embedding(2, dim)
         self.first = nn.LayerNorm(dim)
         linear = lambda a, b: nn.ModuleList([nn.Linear(a, b) for _ in range(layers)])
         norm = lambda: nn.ModuleList([nn.LayerNorm(dim) for _ in range(layers)])
-        self.q, self.k, self.v, self.o = linear(dim, dim), linear(dim, dim), linear(dim, dim), linear(dim, dim)
-        self.up, self.down, self.norm1, self.norm2 = linear(dim, 4 * dim), linear(4 * dim, dim), norm(), norm()
+        self.q, self.k, self.v, self.o = linear(dim, dim), linear(dim, dim), linear(dim, dim), linear(dim,
+            dim)
+        self.up, self.down, self.norm1, self.norm2 = linear(dim, 4 * dim), linear(4 * dim,
+            dim), norm(), norm()
         self.register_buffer("position_ids", torch.arange(longest).expand(1, -1))
 
     def split(self, x):
@@ -317,7 +346,8 @@ class Classic(nn.Module):
 
     def forward(self, input_ids, attention_mask, token_type_ids):
         hidden = (1.0 - attention_mask.unsqueeze(1).unsqueeze(2).to(torch.float32)) * -10000.0
-        x = self.first(self.words(input_ids) + self.places(self.position_ids[:, : input_ids.size(1)]) + self.kinds(token_type_ids))
+        x = self.first(self.words(input_ids) + self.places(self.position_ids[:, : input_ids.size(1)])
+                       + self.kinds(token_type_ids))
         for k in range(len(self.q)):
             x = self.norm1[k](self.attend(k, x, hidden) + x)
             x = self.norm2[k](self.down[k](F.gelu(self.up[k](x))) + x)
@@ -328,7 +358,8 @@ def classic(length=24, batch=2, vocabulary=300, **options):
     def make():
         net = Classic(vocabulary=vocabulary, longest=2 * length, **options)
         kinds = (torch.arange(length) > length // 2).long().expand(batch, length).contiguous()
-        inputs = {"input_ids": tokens(vocabulary, length, batch), "attention_mask": mask(length, batch), "token_type_ids": kinds}
+        inputs = {"input_ids": tokens(vocabulary, length, batch), "attention_mask": mask(length, batch),
+                  "token_type_ids": kinds}
         with torch.no_grad():
             for p in net.parameters():
                 if p.dim() > 1:
@@ -344,11 +375,15 @@ def decoder(kind, length=16, layers=2, batch=2, **options):
     def make():
         import transformers as T
 
-        names = {"GPT2": ("n_embd", "n_layer", "n_head"), "Bloom": ("hidden_size", "n_layer", "n_head")}.get(kind, ("hidden_size", "num_hidden_layers", "num_attention_heads"))
+        names = {"GPT2": ("n_embd", "n_layer", "n_head"),
+                 "Bloom": ("hidden_size", "n_layer", "n_head")}.get(kind,
+                                                                    ("hidden_size", "num_hidden_layers",
+                                                                     "num_attention_heads"))
         sizes = dict(zip(names, (64, layers, 4)))
         config = getattr(T, kind + "Config")(vocab_size=300, **{**sizes, **SMALL, **options})
         net = getattr(T, {"GPT2": "GPT2LMHeadModel"}.get(kind, kind + "ForCausalLM"))(config)
-        inputs = {"input_ids": tokens(300, length, batch), "attention_mask": torch.ones(batch, length, dtype=torch.int64)}
+        inputs = {"input_ids": tokens(300, length, batch),
+                  "attention_mask": torch.ones(batch, length, dtype=torch.int64)}
         return Only(net, ["input_ids", "attention_mask"], ["logits"], use_cache=False), inputs
 
     return make
@@ -357,39 +392,51 @@ def decoder(kind, length=16, layers=2, batch=2, **options):
 def t5():
     import transformers as T
 
-    config = T.T5Config(vocab_size=300, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, decoder_start_token_id=0, attn_implementation="eager")
-    inputs = {"input_ids": tokens(300, 20), "attention_mask": mask(20), "decoder_input_ids": tokens(300, 6, seed=2)}
+    config = T.T5Config(vocab_size=300, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4,
+                        decoder_start_token_id=0, attn_implementation="eager")
+    inputs = {"input_ids": tokens(300, 20), "attention_mask": mask(20),
+              "decoder_input_ids": tokens(300, 6, seed=2)}
     return Only(T.T5ForConditionalGeneration(config), list(inputs), ["logits"], use_cache=False), inputs
 
 
 def bart():
     import transformers as T
 
-    sizes = dict(encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=128, decoder_ffn_dim=128)
+    sizes = dict(encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+                 encoder_ffn_dim=128, decoder_ffn_dim=128)
     config = T.BartConfig(vocab_size=300, d_model=64, max_position_embeddings=64, **SMALL, **sizes)
-    inputs = {"input_ids": tokens(300, 20), "attention_mask": mask(20), "decoder_input_ids": tokens(300, 6, seed=2)}
+    inputs = {"input_ids": tokens(300, 20), "attention_mask": mask(20),
+              "decoder_input_ids": tokens(300, 6, seed=2)}
     return Only(T.BartForConditionalGeneration(config), list(inputs), ["logits"], use_cache=False), inputs
 
 
 def whisper():
     import transformers as T
 
-    sizes = dict(encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=128, decoder_ffn_dim=128)
+    sizes = dict(encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+                 encoder_ffn_dim=128, decoder_ffn_dim=128)
     ends = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1)
-    config = T.WhisperConfig(vocab_size=300, d_model=64, num_mel_bins=20, max_source_positions=50, max_target_positions=32, **SMALL, **sizes, **ends)
+    config = T.WhisperConfig(vocab_size=300, d_model=64, num_mel_bins=20, max_source_positions=50,
+                             max_target_positions=32, **SMALL, **sizes, **ends)
     mel = torch.randn(1, 20, 100, generator=torch.Generator().manual_seed(1))
-    return Only(T.WhisperForConditionalGeneration(config), ["input_features", "decoder_input_ids"], ["logits"], use_cache=False), {"mel": mel, "decoder_input_ids": tokens(300, 6, seed=2)}
+    return Only(T.WhisperForConditionalGeneration(config), ["input_features", "decoder_input_ids"],
+                ["logits"], use_cache=False), {"mel": mel, "decoder_input_ids": tokens(300, 6, seed=2)}
 
 
 def clip():
     import transformers as T
 
-    text = dict(vocab_size=300, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=32, eos_token_id=299, bos_token_id=1, pad_token_id=0)
-    vision = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, image_size=64, patch_size=16)
-    net = T.CLIPModel(T.CLIPConfig(text_config=text, vision_config=vision, projection_dim=32, attn_implementation="eager"))
+    text = dict(vocab_size=300, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+                num_attention_heads=4, max_position_embeddings=32, eos_token_id=299, bos_token_id=1,
+                pad_token_id=0)
+    vision = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+                  image_size=64, patch_size=16)
+    net = T.CLIPModel(T.CLIPConfig(text_config=text, vision_config=vision, projection_dim=32,
+                                   attn_implementation="eager"))
     ids = tokens(298, 12, 3)
     ids[:, -1] = 299
-    inputs = {"input_ids": ids, "pixel_values": pictures(1, 2, 3, 64, 64), "attention_mask": torch.ones(3, 12, dtype=torch.int64)}
+    inputs = {"input_ids": ids, "pixel_values": pictures(1, 2, 3, 64, 64),
+              "attention_mask": torch.ones(3, 12, dtype=torch.int64)}
     return Only(net, list(inputs), ["logits_per_image", "text_embeds"]), inputs
 
 
@@ -397,30 +444,39 @@ def speech():
     """wav2vec2: a raw wave in."""
     import transformers as T
 
-    config = T.Wav2Vec2Config(vocab_size=32, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, conv_dim=(32, 32, 32), conv_stride=(5, 4, 4), conv_kernel=(10, 8, 4),
+    config = T.Wav2Vec2Config(vocab_size=32, hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                              intermediate_size=128, conv_dim=(32, 32, 32), conv_stride=(5, 4, 4),
+                              conv_kernel=(10, 8, 4),
         num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=4, **SMALL)  # fmt: skip
-    return Only(T.Wav2Vec2ForCTC(config), ["input_values"], ["logits"]), {"wave": torch.randn(1, 2000, generator=torch.Generator().manual_seed(1))}
+    return Only(T.Wav2Vec2ForCTC(config), ["input_values"],
+                ["logits"]), {"wave": torch.randn(1, 2000, generator=torch.Generator().manual_seed(1))}
 
 
 def hf_vit():
     import transformers as T
 
-    config = T.ViTConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, image_size=64, patch_size=16, num_labels=10, **SMALL)
-    return Only(T.ViTForImageClassification(config), ["pixel_values"], ["logits"]), {"pixel_values": pictures(1, 1, 3, 64, 64)}
+    config = T.ViTConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
+                         image_size=64, patch_size=16, num_labels=10, **SMALL)
+    return Only(T.ViTForImageClassification(config), ["pixel_values"],
+                ["logits"]), {"pixel_values": pictures(1, 1, 3, 64, 64)}
 
 
 def segformer():
     import transformers as T
 
-    config = T.SegformerConfig(num_encoder_blocks=2, depths=[1, 1], sr_ratios=[4, 2], hidden_sizes=[16, 32], patch_sizes=[7, 3], strides=[4, 2], num_attention_heads=[1, 2], mlp_ratios=[2, 2], decoder_hidden_size=32, num_labels=5)
-    return Only(T.SegformerForSemanticSegmentation(config), ["pixel_values"], ["logits"]), {"pixel_values": pictures(1, 1, 3, 64, 64)}
+    config = T.SegformerConfig(num_encoder_blocks=2, depths=[1, 1], sr_ratios=[4, 2], hidden_sizes=[16, 32],
+                               patch_sizes=[7, 3], strides=[4, 2], num_attention_heads=[1, 2],
+                               mlp_ratios=[2, 2], decoder_hidden_size=32, num_labels=5)
+    return Only(T.SegformerForSemanticSegmentation(config), ["pixel_values"],
+                ["logits"]), {"pixel_values": pictures(1, 1, 3, 64, 64)}
 
 
 def timm_net(name, size=64, **options):
     def make():
         import timm
 
-        return timm.create_model(name, pretrained=False, num_classes=10, **options), {"image": pictures(1, 1, 3, size, size)}
+        return timm.create_model(name, pretrained=False, num_classes=10,
+                                 **options), {"image": pictures(1, 1, 3, size, size)}
 
     return make
 
@@ -450,22 +506,30 @@ NETS = {
     "regnet_y": torchvision_net("regnet_y_400mf"),
     "densenet121": torchvision_net("densenet121"),
     "mnasnet": torchvision_net("mnasnet0_5"),
-    "convnext": of(lambda: torchvision.models.convnext.ConvNeXt([torchvision.models.convnext.CNBlockConfig(32, 64, 2), torchvision.models.convnext.CNBlockConfig(64, None, 2)], num_classes=10), image=image()),
+    "convnext": of(lambda: torchvision.models.convnext.ConvNeXt(
+        [torchvision.models.convnext.CNBlockConfig(32, 64, 2),
+         torchvision.models.convnext.CNBlockConfig(64, None, 2)], num_classes=10), image=image()),
     "vit": vit(),
     "swin": swin(),
     "swin_v2": swin(2),
-    "maxvit": of(lambda: torchvision.models.MaxVit((64, 64), 16, 4, [16, 32], [1, 1], 8, 0.0, num_classes=10), image=image()),
+    "maxvit": of(lambda: torchvision.models.MaxVit((64, 64), 16, 4, [16, 32], [1, 1], 8, 0.0, num_classes=10),
+                 image=image()),
     "unet": of(UNet, image=image()),
     "unet_bilinear": of(lambda: UNet(bilinear=True), image=image()),
-    "deeplab": lambda: (Only(torchvision.models.segmentation.deeplabv3_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=5), ["x"], ["out"]), {"image": pictures(1, 1, 3, 64, 64)}),
-    "lraspp": lambda: (Only(torchvision.models.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=5), ["input"], ["out"]), {"image": pictures(1, 1, 3, 64, 64)}),
+    "deeplab": lambda: (Only(torchvision.models.segmentation.deeplabv3_mobilenet_v3_large(weights=None,
+        weights_backbone=None, num_classes=5), ["x"], ["out"]), {"image": pictures(1, 1, 3, 64, 64)}),
+    "lraspp": lambda: (Only(torchvision.models.segmentation.lraspp_mobilenet_v3_large(weights=None,
+        weights_backbone=None, num_classes=5), ["input"], ["out"]), {"image": pictures(1, 1, 3, 64, 64)}),
     "yolo": of(Yolo, image=image()),
     "super": of(Super, luma=image(1, 24)),
     "dcgan": of(Generator, z=normal(1, 32, 1, 1)),
     "dcgan_judge": of(Discriminator, image=image(3, 32)),
     "mixer": of(Mixer, image=image()),
     "vae": of(AutoEncoder, image=image(3, 32), noise=normal(1, 16)),
-    "voxels": of(lambda: nn.Sequential(nn.Conv3d(2, 8, 3, padding=1), nn.BatchNorm3d(8), nn.ReLU(), nn.MaxPool3d(2), nn.Conv3d(8, 16, 3, 2, 1), nn.ReLU6(), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(16, 6)), x=normal(1, 2, 12, 12, 12)),
+    "voxels": of(lambda: nn.Sequential(nn.Conv3d(2, 8, 3, padding=1), nn.BatchNorm3d(8), nn.ReLU(),
+                                       nn.MaxPool3d(2), nn.Conv3d(8, 16, 3, 2, 1), nn.ReLU6(),
+                                       nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(16, 6)),
+                                       x=normal(1, 2, 12, 12, 12)),
     "mlp": of(Mlp, x=normal(3, 64)),
     "tcn": of(Convolutions, signal=normal(2, 8, 60)),
     "lstm": of(lambda: Recurrent(nn.LSTM), tokens=lambda: tokens(200, 20, 2)),
@@ -506,13 +570,17 @@ NETS = {
     "mobilenet_v3_small_224": torchvision_net("mobilenet_v3_small", 224, num_classes=1000),
     "resnet18_224": torchvision_net("resnet18", 224, num_classes=1000),
     "resnet50_224": torchvision_net("resnet50", 224, num_classes=1000),
-    "googlenet_224": lambda: (torchvision.models.googlenet(weights=None, num_classes=1000, aux_logits=False, init_weights=True), {"image": pictures(1, 1, 3, 224, 224)}),
+    "googlenet_224": lambda: (torchvision.models.googlenet(weights=None, num_classes=1000, aux_logits=False,
+                                                           init_weights=True), {"image": pictures(1, 1, 3,
+                                                               224, 224)}),
     "regnet_224": torchvision_net("regnet_x_400mf", 224, num_classes=1000),
     "efficientnet_b0_224": torchvision_net("efficientnet_b0", 224, num_classes=1000),
     "vit_224": vit(224, 6, 192, 3, 16, 1000),
     "unet_128": of(UNet, image=image(3, 128)),
-    "decode_1024": decoder("Llama", length=1, batch=1, hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816),
-    "prompt_1024": decoder("Llama", length=128, batch=1, hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816),
+    "decode_1024": decoder("Llama", length=1, batch=1, hidden_size=1024, num_attention_heads=16,
+                           num_key_value_heads=4, intermediate_size=2816),
+    "prompt_1024": decoder("Llama", length=128, batch=1, hidden_size=1024, num_attention_heads=16,
+                           num_key_value_heads=4, intermediate_size=2816),
     "classic_128": classic(128, 1, 5000, dim=384, heads=12, layers=6),
     "minilm_128": bert(layers=6, dim=384, heads=12, vocabulary=30522, length=128, batch=1),
 }

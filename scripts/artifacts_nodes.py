@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A quantized model taken apart, for compare_artifacts.py --nodes: a model of pieces that do not depend on each other.
+"""A quantized model taken apart, for compare_artifacts.py --nodes: a model of pieces that do not depend
+on each other.
 
-A piece is one op with the DequantizeLinear before it, a Relu or Clip after it, and the QuantizeLinear after that. What a piece reads is an
-input of the new model and gets the number that ONNX Runtime (its optimizations off) has there; what it writes is an output and is compared
-with ONNX Runtime's. All pieces run at once; where that fails they are halved until those that fail are alone. Ops that have nothing to do
+A piece is one op with the DequantizeLinear before it, a Relu or Clip after it, and the QuantizeLinear
+after that. What a piece reads is an input of the new model and gets the number that ONNX Runtime (its
+optimizations off) has there; what it writes is an output and is compared with ONNX Runtime's. All pieces
+run at once; where that fails they are halved until those that fail are alone. Ops that have nothing to do
 with quantization are left out, and ops with bodies."""
 import collections
 import copy
@@ -14,7 +16,9 @@ import onnx.numpy_helper
 import onnxruntime
 from onnx import helper
 
-FLOAT, HALF, ACCURACY_4 = 1e-3, 2e-2, 3e-2  # ONNX Runtime sums halves in halves (1.1e-2 from exact arithmetic at K 1536; Hone 4e-4); accuracy_level 4: it rounds what it multiplies to 8 bits
+# ONNX Runtime sums halves in halves (1.1e-2 from exact arithmetic at K 1536; Hone 4e-4); accuracy_level 4: it
+# rounds what it multiplies to 8 bits
+FLOAT, HALF, ACCURACY_4 = 1e-3, 2e-2, 3e-2
 PAIR = ("QuantizeLinear", "DequantizeLinear")
 LIMITS = ("Relu", "Clip")
 WORDS = ("Quant", "QLinear", "Integer", "QGemm", "QAttention", "QEmbed", "NBits", "Bnb4", "QMoE")
@@ -32,10 +36,12 @@ class Pieces:
                 self.readers[name].append(n)
         self.given = {o.name for o in graph.output}
         self.constant = {t.name for t in graph.initializer}
-        for n in graph.node:  # nodes of constants are constants; a node that is not yet sorted is not found, and no matter
+        # nodes of constants are constants; a node that is not yet sorted is not found, and no matter
+        for n in graph.node:
             if all(i in self.constant for i in n.input if i) and not n.op_type.startswith("Random"):
                 self.constant.update(n.output)
-        self.nodes = [n for n in graph.node if n.output[0] not in self.constant and not any(a.HasField("g") or a.graphs for a in n.attribute)]
+        self.nodes = [n for n in graph.node if n.output[0] not in self.constant
+                      and not any(a.HasField("g") or a.graphs for a in n.attribute)]
 
     def quantizes(self, name):
         return [n for n in self.readers[name] if n.op_type == "QuantizeLinear"]
@@ -44,7 +50,8 @@ class Pieces:
         """The node that ends a piece: a Relu or Clip, where only that reads what an op writes."""
         readers = self.readers[node.output[0]]
         alone = len(node.output) == 1 and len(readers) == 1 and node.output[0] not in self.given
-        if alone and readers[0].op_type in LIMITS and readers[0].input[0] == node.output[0] and all(i in self.constant for i in readers[0].input[1:] if i):
+        if alone and readers[0].op_type in LIMITS and readers[0].input[0] == node.output[0] and all(
+            i in self.constant for i in readers[0].input[1:] if i):
             return readers[0]
         return None
 
@@ -54,7 +61,8 @@ class Pieces:
         for n in self.nodes:
             if n.op_type in PAIR or id(n) in taken:
                 continue
-            before = [self.maker[i] for i in n.input if i in self.maker and i not in self.constant and self.maker[i].op_type == "DequantizeLinear"]
+            before = [self.maker[i] for i in n.input if i in self.maker and i not in self.constant
+                      and self.maker[i].op_type == "DequantizeLinear"]
             nodes = list({id(b): b for b in before}.values()) + [n]
             limit = self.last(n)
             if limit is not None and (limit_writes := self.quantizes(limit.output[0])):
@@ -70,7 +78,8 @@ class Pieces:
 
 
 def join(model, pieces, graph_of):
-    """One model of some pieces: (model, names read, names written as the graph calls them). Every piece writes under names of its own."""
+    """One model of some pieces: (model, names read, names written as the graph calls them). Every piece
+    writes under names of its own."""
     nodes, reads, writes, constants = [], {}, [], {}
     for k, piece in enumerate(pieces):
         inside = {o for n in piece for o in n.output}
@@ -113,13 +122,16 @@ def wrong(got, want, loose):
         return f"{list(got.shape)}, not {list(want.shape)}"
     a, b = got.astype("f8"), want.astype("f8")
     if want.dtype.kind in "iub":
-        off, most = numpy.abs(a - b).max(initial=0), 1 if want.dtype.itemsize < 4 and want.dtype.kind != "b" else 0
+        off, most = numpy.abs(a - b).max(
+            initial=0), 1 if want.dtype.itemsize < 4 and want.dtype.kind != "b" else 0
         return f"{off:g} quanta off" if off > most else None
     fine = numpy.isfinite(b)
     if not numpy.array_equal(numpy.isfinite(a), fine):
         return "not finite"
     error = numpy.abs(a - b)[fine].max(initial=0) / (numpy.abs(b[fine]).max(initial=0) or 1)
-    return f"differs by {error:.2g} of the largest" if error > (ACCURACY_4 if loose else HALF if want.dtype == numpy.float16 else FLOAT) else None
+    return f"differs by {error:.2g} of the largest" if error > (ACCURACY_4 if loose else HALF
+                                                                if want.dtype == numpy.float16
+                                                                else FLOAT) else None
 
 
 def loose(node):
@@ -127,25 +139,32 @@ def loose(node):
 
 
 def check(folder, work, run):
-    """(all ran, pieces compared, None or what is wrong with the first and how many are). run(model, inputs, count) -> (outputs, error)"""
+    """(all ran, pieces compared, None or what is wrong with the first and how many are). run(model,
+    inputs, count) -> (outputs, error)"""
     model = onnx.load(str(folder / "model.onnx"))
     graph_of = Pieces(model.graph)
     pieces = graph_of.pieces()
-    names = sorted({n for piece in pieces for node in piece for n in [*node.input, *node.output] if n and n not in graph_of.constant})
+    names = sorted({n for piece in pieces for node in piece for n in [*node.input, *node.output] if n
+                    and n not in graph_of.constant})
     values = truth(model, names, folder)
-    pieces = [p for p in pieces if all(isinstance(values.get(n), numpy.ndarray) for node in p for n in [*node.input, *node.output] if n and n not in graph_of.constant)]
+    pieces = [p for p in pieces if all(isinstance(values.get(n), numpy.ndarray) for node in p
+                                       for n in [*node.input, *node.output] if n
+                                       and n not in graph_of.constant)]
     found = []
 
     def attempt(some):
         nodes, reads, writes, tensors = join(model, some, graph_of)
-        graph = helper.make_graph(nodes, "pieces", [value_info(n, values[n]) for n in reads], [value_info(a, values[b]) for a, b in writes], tensors)
-        whole = helper.make_model(graph, opset_imports=model.opset_import, functions=list(model.functions), ir_version=model.ir_version)
+        graph = helper.make_graph(nodes, "pieces", [value_info(n, values[n]) for n in reads],
+                                  [value_info(a, values[b]) for a, b in writes], tensors)
+        whole = helper.make_model(graph, opset_imports=model.opset_import, functions=list(model.functions),
+                                  ir_version=model.ir_version)
         path = work / "model.onnx"
         path.write_bytes(whole.SerializeToString())
         files = []
         for k, name in enumerate(reads):
             files.append(work / f"input_{k}.pb")
-            files[-1].write_bytes(onnx.numpy_helper.from_array(numpy.ascontiguousarray(values[name]).reshape(values[name].shape), name).SerializeToString())
+            files[-1].write_bytes(onnx.numpy_helper.from_array(
+                numpy.ascontiguousarray(values[name]).reshape(values[name].shape), name).SerializeToString())
         got, error = run(path, files, len(writes))
         if error and len(some) > 1:
             half = len(some) // 2
@@ -165,7 +184,8 @@ def check(folder, work, run):
     if not found:
         return True, float(len(pieces)), None
     ran, node, told = found[0]
-    return all(f[0] for f in found), float(len(pieces)), f"{len(found)} of {len(pieces)} pieces: {node.op_type} '{node.name}': {told}"
+    return all(f[0] for f in found), float(
+        len(pieces)), f"{len(found)} of {len(pieces)} pieces: {node.op_type} '{node.name}': {told}"
 
 
 def core(piece):
@@ -177,12 +197,15 @@ def truth(model, names, folder):
     own = {i.name for i in model.graph.input}
     whole = copy.deepcopy(model)
     there = {o.name for o in whole.graph.output}
-    whole.graph.output.extend(helper.make_empty_tensor_value_info(n) for n in names if n not in there and n not in own)
+    whole.graph.output.extend(helper.make_empty_tensor_value_info(n) for n in names if n not in there
+                              and n not in own)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(whole.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(whole.SerializeToString(), options,
+                                           providers=["CPUExecutionProvider"])
     feeds = {}
     for k, slot in enumerate(session.get_inputs()):
-        feeds[slot.name] = onnx.numpy_helper.to_array(onnx.load_tensor(str(folder / "test_data_set_0" / f"input_{k}.pb")))
+        feeds[slot.name] = onnx.numpy_helper.to_array(
+            onnx.load_tensor(str(folder / "test_data_set_0" / f"input_{k}.pb")))
     return {**feeds, **dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))}

@@ -1,22 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hone beside ONNX Runtime on models that other tools made:  compare_artifacts.py HONE FOLDER [--only WORD…] [--nodes] [--json FILE]
+"""Hone beside ONNX Runtime on models that other tools made:  compare_artifacts.py HONE FOLDER [--only WORD…]
+[--nodes] [--json FILE]
 
-FOLDER is what artifacts.py or artifacts_classic.py filled. Each model is run on the inputs beside it. Differences are of the largest magnitude
-of an output:
+FOLDER is what artifacts.py or artifacts_classic.py filled. Each model is run on the inputs beside it.
+Differences are of the largest magnitude of an output:
   float   within 1e-3 of ONNX Runtime's answer, with its optimizations or without
-  quant   within 5e-2 of the nearer of both, and of outputs [rows, classes] the same largest class as one of both. A network that its tool
-          quantized to noise cannot be judged so: where ONNX Runtime's answer is further than half of the largest magnitude from the f32
-          network's, or its two answers further than 5e-2 from each other, or its answer moves by more than that when the inputs move by 1e-5,
-          a disagreement is counted as "noise", not as agreeing. Where ONNX Runtime takes shortcuts that the op's definition does not have, its
+  quant   within 5e-2 of the nearer of both, and of outputs [rows, classes] the same largest class as one of
+          both. A network that its tool
+          quantized to noise cannot be judged so: where ONNX Runtime's answer is further than half of the
+          largest magnitude from the f32
+          network's, or its two answers further than 5e-2 from each other, or its answer moves by more
+          than that when the inputs move by 1e-5,
+          a disagreement is counted as "noise", not as agreeing. Where ONNX Runtime takes shortcuts that
+          the op's definition does not have, its
           answer without them is a third to be near to, and the case is named (artifacts_again.py)
-  half    within 1e-3 of either; or as near to the f32 network as ONNX Runtime comes (at most 1.5 times as far), or torch with the
+  half    within 1e-3 of either; or as near to the f32 network as ONNX Runtime comes (at most 1.5 times as
+          far), or torch with the
           module that it exported (ONNX Runtime cannot run bf16)
-  classic floats within 1e-3; types, labels, other integers and strings equal, except in a row whose two best scores are the same but for
+  classic floats within 1e-3; types, labels, other integers and strings equal, except in a row whose two
+  best scores are the same but for
           rounding (artifacts_values.py)
---nodes takes the quantized models apart: each op, with the DequantizeLinear before and the QuantizeLinear after it, is fed ONNX Runtime's own
-numbers and must be within one quantum of its answer, integers of 32 bits to the bit, floats within 1e-3 (artifacts_nodes.py).
-Says so and succeeds where the packages or the folder are not on this machine."""
+--nodes takes the quantized models apart: each op, with the DequantizeLinear before and the QuantizeLinear
+after it, is fed ONNX Runtime's own numbers and must be within one quantum of its answer, integers of 32
+bits to the bit, floats within 1e-3 (artifacts_nodes.py). Says so and succeeds where the packages or the
+folder are not on this machine."""
 import argparse
 import collections
 import json
@@ -47,7 +55,8 @@ def first_line(run):
 
 
 def run_hone(hone, model, inputs, count, read=None):
-    """(outputs, None) or (None, the error line). read: of what is no tensor of numbers, gives output k from the folder."""
+    """(outputs, None) or (None, the error line). read: of what is no tensor of numbers, gives output k
+    from the folder."""
     with tempfile.TemporaryDirectory() as folder:
         command = [hone, "run", str(model), "--save", folder, "--threads", "1"]
         for f in inputs:
@@ -64,7 +73,8 @@ def run_hone(hone, model, inputs, count, read=None):
 
 def halves(value):
     """.npy has no bf16: two bytes without a type are that."""
-    return (value.view(numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32) if value.dtype.kind == "V" and value.dtype.itemsize == 2 else value
+    return (value.view(numpy.uint16).astype(numpy.uint32) << 16).view(
+        numpy.float32) if value.dtype.kind == "V" and value.dtype.itemsize == 2 else value
 
 
 def far(got, want):
@@ -96,11 +106,14 @@ def same_top(got, want):
 
 
 def is_noise(off, on, true):
-    return (off and on and far(on, off)[0] > QUANT) or (true and min(far(want, true)[0] for want in (off, on) if want) > 0.5)
+    return (off and on and far(on, off)[0] > QUANT) or (true
+                                                        and min(far(want, true)[0] for want in (off, on)
+                                                                if want) > 0.5)
 
 
 def judge(kind, got, off, on, own, true):
-    """(error, None or what is wrong). off, on: ONNX Runtime's answers; own: torch's in halves; true: the f32 network's; any may be None."""
+    """(error, None or what is wrong). off, on: ONNX Runtime's answers; own: torch's in halves; true: the
+    f32 network's; any may be None."""
     errors = [far(got, want) for want in (off, on) if want]
     error, wrong = min(errors, key=lambda e: e[0]) if errors else (float("inf"), None)
     if errors and wrong:
@@ -110,19 +123,22 @@ def judge(kind, got, off, on, own, true):
     if kind == "quant":
         if not error <= QUANT:
             return error, f"differs by {error:.2g} of the largest"
-        return error, None if any(same_top(got, want) for want in (off, on) if want) else f"another top-1 (differs by {error:.2g} of the largest)"
+        return error, None if any(same_top(got, want) for want in (off, on)
+                                  if want) else f"another top-1 (differs by {error:.2g} of the largest)"
     if error <= FLOAT:
         return error, None
     ours, wrong = far(got, true)
     theirs = max(far(want, true)[0] for want in (off, on, own) if want)
-    return ours, wrong or (None if ours <= NEAR * theirs + FLOAT else f"differs by {ours:.2g} from the f32 network, others by {theirs:.2g}")
+    return ours, wrong or (None if ours <= NEAR * theirs + FLOAT
+                           else f"differs by {ours:.2g} from the f32 network, others by {theirs:.2g}")
 
 
 def check(hone, folder, about):
     """One model: (ran, error, what is wrong or None)"""
     if about["kind"] == "classic":
         return check_classic(hone, folder)
-    off, on, own, true = (tensors(folder / where, "output") for where in ("test_data_set_0", "optimized", "own", "float"))
+    off, on, own, true = (tensors(folder / where, "output")
+                          for where in ("test_data_set_0", "optimized", "own", "float"))
     inputs = files(folder / "test_data_set_0", "input")
     got, error = run_hone(hone, folder / "model.onnx", inputs, len(off or on or true))
     if error:
@@ -135,7 +151,8 @@ def check(hone, folder, about):
 
 
 def look_again(about, model, inputs, got, error, wrong):
-    """(error, what is wrong or None) with ONNX Runtime's answer without shortcuts; notes whether its answer stands at all."""
+    """(error, what is wrong or None) with ONNX Runtime's answer without shortcuts; notes whether its
+    answer stands at all."""
     spelled = artifacts_again.spelled(model, inputs)
     if spelled:
         again, still = judge("quant", got, spelled, None, None, None)
@@ -152,7 +169,8 @@ def check_classic(hone, folder):
     kinds = [slot.type.WhichOneof("value") for slot in onnx.load(str(folder / "model.onnx")).graph.output]
     data = folder / "test_data_set_0"
     want = [artifacts_values.read(data / f"output_{k}.pb", kind) for k, kind in enumerate(kinds)]
-    got, error = run_hone(hone, folder / "model.onnx", files(data, "input"), len(kinds), lambda where, k: artifacts_values.saved(where, k, kinds[k]))
+    got, error = run_hone(hone, folder / "model.onnx", files(data, "input"), len(kinds), lambda where,
+                          k: artifacts_values.saved(where, k, kinds[k]))
     return (False, None, error) if error else (True, None, artifacts_values.differ(got, want, FLOAT))
 
 
@@ -161,7 +179,8 @@ def check_nodes(hone, folder, about):
     import artifacts_nodes
 
     with tempfile.TemporaryDirectory() as work:
-        return artifacts_nodes.check(folder, pathlib.Path(work), lambda model, inputs, count: run_hone(hone, model, inputs, count))
+        return artifacts_nodes.check(folder, pathlib.Path(work), lambda model, inputs,
+                                     count: run_hone(hone, model, inputs, count))
 
 
 def kinds_of_line(line):
@@ -190,7 +209,9 @@ def tell(results, names):
     print(f"\n{'tool':36} {'models':>7} {'run':>5} {'agree':>6} {'noise':>6}")
     for tool, (count, ran, agree, odd) in sorted(tools.items(), key=lambda t: (t[0] == "all", t[0])):
         print(f"{tool:36} {count:7} {ran:5} {agree:6} {odd:6}")
-    print(f"ONNX Runtime {onnxruntime.__version__}; {len({a['net'] for a, _ in results})} networks or classic models")
+    print(
+        f"ONNX Runtime {onnxruntime.__version__}; {len({a['net'] for a, _ in results})} networks or classic "
+        f"models")
     return sum(not about.get("noise") for about, _ in failures)
 
 
@@ -204,13 +225,17 @@ def main():
     o = a.parse_args()
     found = sorted(o.folder.glob("*/model.onnx"))
     if not found or not pathlib.Path(o.hone).exists():
-        print(f"models that tools made: skipped (none in {o.folder}; scripts/artifacts.py and artifacts_classic.py make them)" if not found else f"models that tools made: skipped (no {o.hone})")
+        print(
+            f"models that tools made: skipped (none in {o.folder}; scripts/artifacts.py and "
+            f"artifacts_classic.py make them)" if not found
+            else f"models that tools made: skipped (no {o.hone})")
         return 0
     results = []
     for path in found:
         case, name = path.with_name("case.json"), path.parent.name
         about = (json.loads(case.read_text()) if case.exists() else
-                 {"net": name, "recipe": "classic", "group": "classic", "tool": name.split("-")[0], "kind": "classic"})
+                 {"net": name, "recipe": "classic", "group": "classic", "tool": name.split("-")[0],
+                  "kind": "classic"})
         words = {about["net"], about["recipe"], about["group"], about["kind"], path.parent.name}
         if not words.issuperset(o.only) or (o.nodes and about["kind"] != "quant"):
             continue
@@ -220,10 +245,14 @@ def main():
             result = (False, None, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
         results.append((about, result))
         size = "" if result[1] is None else f"{result[1]:.2g}"
-        print(f"{'FAIL' if result[2] else 'pass'}  {path.parent.name:44} {size:9} {result[2] or about.get('named') or ('noise' if about.get('noise') else '')}", flush=True)
+        print(
+            f"{'FAIL' if result[2] else 'pass'}  {path.parent.name:44} {size:9} "
+            f"{result[2] or about.get('named') or ('noise' if about.get('noise') else '')}", flush=True)
     failed = tell(results, lambda about: f"{about['net']}.{about['recipe']}")
     if o.json:
-        pathlib.Path(o.json).write_text(json.dumps([{**about, "ran": r, "error": e, "wrong": w} for about, (r, e, w) in results], indent=1))
+        pathlib.Path(o.json).write_text(
+            json.dumps([{**about, "ran": r, "error": e, "wrong": w} for about, (r, e, w) in results],
+                       indent=1))
     return 1 if failed else 0
 
 

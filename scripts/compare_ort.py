@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hone beside ONNX Runtime on inputs neither has seen:  compare_ort.py HONE MODELS_FOLDER
 
-Takes each model's first data set, moves its float inputs by seeded noise, lets ONNX Runtime (its optimizations off) give the
-outputs, and asks `hone run --check` to agree. Says so and succeeds when ONNX Runtime or the models are not on this machine."""
+Takes each model's first data set, moves its float inputs by seeded noise, lets ONNX Runtime (its
+optimizations off) give the outputs, and asks `hone run --check` to agree. Says so and succeeds when ONNX
+Runtime or the models are not on this machine."""
 import pathlib
 import subprocess
 import sys
@@ -27,13 +28,16 @@ def compare(hone, model, data, onnx, ort, numpy):
         feeds[slot.name] = value
     results = session.run(None, feeds)
     with tempfile.TemporaryDirectory() as folder:
-        for kind, named in (("input", feeds.items()), ("output", zip([o.name for o in session.get_outputs()], results))):
+        for kind, named in (("input", feeds.items()),
+                            ("output", zip([o.name for o in session.get_outputs()], results))):
             for i, (name, value) in enumerate(named):
                 tensor = onnx.numpy_helper.from_array(numpy.array(value, order="C"), name)
                 pathlib.Path(folder, f"{kind}_{i}.pb").write_bytes(tensor.SerializeToString())
         atol = LOOSER.get(model.parent.name, ATOL)
-        run = subprocess.run([hone, "run", str(model), "--check", folder, "--rtol", RTOL, "--atol", atol], capture_output=True, text=True)
-    return None if run.returncode == 0 else ((run.stderr or run.stdout).strip().splitlines() or [f"exit code {run.returncode}"])[-1]
+        run = subprocess.run([hone, "run", str(model), "--check", folder, "--rtol", RTOL, "--atol", atol],
+                             capture_output=True, text=True)
+    return None if run.returncode == 0 else ((run.stderr or run.stdout).strip().splitlines()
+                                             or [f"exit code {run.returncode}"])[-1]
 
 
 def main():
@@ -46,7 +50,8 @@ def main():
     except ImportError as missing:
         print(f"compare with ONNX Runtime: skipped ({missing})")
         return 0
-    cases = [(m, m.parent / "test_data_set_0") for m in sorted(folder.glob("*/model.onnx")) if (m.parent / "test_data_set_0").is_dir()]
+    cases = [(m, m.parent / "test_data_set_0") for m in sorted(folder.glob("*/model.onnx"))
+             if (m.parent / "test_data_set_0").is_dir()]
     if not cases or not pathlib.Path(hone).exists():
         print("compare with ONNX Runtime: skipped (no models, or no command)")
         return 0

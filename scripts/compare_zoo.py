@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every network of the zoo against ONNX Runtime:  compare_zoo.py HONE [SPEC...]
 
-Each is written as ONNX, loaded and run there on seeded inputs, and compared with `hone run zoo:…` on the same inputs. With dynamic=1 the free dims are small numbers. Files go to a temporary folder, one network at a time."""
+Each is written as ONNX, loaded and run there on seeded inputs, and compared with `hone run zoo:…` on the
+same inputs. With dynamic=1 the free dims are small numbers. Files go to a temporary folder, one network
+at a time."""
 import json
 import pathlib
 import subprocess
@@ -96,7 +98,8 @@ def main():
         print(f"the zoo beside ONNX Runtime: skipped ({missing})")
         return 0
     ort.set_default_logger_severity(4)
-    every = json.loads(subprocess.run([hone, "zoo", "--json"], capture_output=True, text=True, check=True).stdout)
+    every = json.loads(subprocess.run([hone, "zoo", "--json"], capture_output=True, text=True,
+                                      check=True).stdout)
     specs = wanted or [m["name"] for m in every] + EXTRA
     failed = 0
     for spec in specs:
@@ -105,7 +108,9 @@ def main():
         except Exception as reason:  # one that cannot be loaded there is one that fails here
             worst, error = None, str(reason).splitlines()[0]
         failed += error is not None
-        print(f"{'FAIL' if error else 'pass'}  {spec:<64} {'' if worst is None else f'{worst:.1e}'} {error or ''}", flush=True)
+        print(
+            f"{'FAIL' if error else 'pass'}  {spec:<64} {'' if worst is None else f'{worst:.1e}'} "
+            f"{error or ''}", flush=True)
     print(f"ONNX Runtime {ort.__version__}: {len(specs) - failed} networks agree, {failed} differ")
     return 1 if failed else 0
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds for the other architecture and runs its tests under qemu:  cross.sh aarch64|x86_64 BUILD_DIR JOBS
-# Debian has no cross package of cmocka, so the foreign package is fetched with apt state of its own and unpacked into BUILD_DIR;
-# the system's architectures stay as they are.
+# Debian has no cross package of cmocka, so the foreign package is fetched with apt state of its own and
+# unpacked into BUILD_DIR; the system's architectures stay as they are.
 set -eu
 arch=$1 build=$2 jobs=$3
 case $arch in
@@ -17,8 +17,10 @@ root=$(cd "$build" && pwd)/cmocka
 fetch_cmocka() {
     state=$root/apt
     mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
-    apt="apt-get -qq -o APT::Architectures::=$debian -o Dir::State::Lists=$state/lists -o Dir::Cache=$state/cache -o APT::Sandbox::User=root"
-    $apt update && (cd "$root" && $apt download "libcmocka0:$debian" "libcmocka-dev:$debian" && for deb in *.deb; do dpkg-deb -x "$deb" .; done)
+    apt="apt-get -qq -o APT::Architectures::=$debian -o Dir::State::Lists=$state/lists"
+    apt="$apt -o Dir::Cache=$state/cache -o APT::Sandbox::User=root"
+    $apt update && (cd "$root" && $apt download "libcmocka0:$debian" "libcmocka-dev:$debian" &&
+        for deb in *.deb; do dpkg-deb -x "$deb" .; done)
     rm -rf "$state"
 }
 
@@ -27,7 +29,8 @@ library=$root/usr/lib/$arch-linux-gnu/libcmocka.so
 if [ -e "$library" ]; then
     tests="-DHONE_TESTS=ON -DCMOCKA_INCLUDE=$root/usr/include -DCMOCKA_LIBRARY=$library"
 else
-    echo "cross: no cmocka for $arch could be fetched ($root.log says why): the $arch build is built, its tests are not run"
+    echo "cross: no cmocka for $arch could be fetched ($root.log says why):" \
+        "the $arch build is built, its tests are not run"
     tests="-DHONE_TESTS=OFF"
 fi
 cmake -G Ninja -S . -B "$build" -Wno-dev --toolchain "cmake/cross-$arch.cmake" $tests >/dev/null

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The release page's archive of a static build:  dist.sh BUILD_DIR. The command, its man pages and completions, the licence; what it says of
-# itself is looked at before it is packed: no loader, no library.
+# The release page's archive of a static build:  dist.sh BUILD_DIR. The command, its man pages and
+# completions, the licence; what it says of itself is looked at before it is packed: no loader, no library.
 set -eu
 build=$1
 version=$("$build/hone" -V | cut -d' ' -f2)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The outputs in the documentation are those of the command:  docs_outputs.py HONE [--write] [PAGE...]
 
-Each `$ hone …` in a block of a page is run, in a folder where examples/ is this tree's. What it prints must be what stands there: the same words
-in the same lines, where numbers, and the units they come in, may be others; a line `…` stands for any lines, a `…` at a line's end for its rest.
---write puts what was printed in its place, where it differs. Commands whose output is the machine's, or that want files that are not in this
-tree, are left as they stand, and counted.
+Each `$ hone …` in a block of a page is run, in a folder where examples/ is this tree's. What it prints
+must be what stands there: the same words in the same lines, where numbers, and the units they come in,
+may be others; a line `…` stands for any lines, a `…` at a line's end for its rest. --write puts what was
+printed in its place, where it differs. Commands whose output is the machine's, or that want files that
+are not in this tree, are left as they stand, and counted.
 """
 import os, re, shlex, subprocess, sys, tempfile
 
@@ -36,11 +37,13 @@ def fits(want, got):
 
 def can_run(command):
     words = shlex.split(command)
-    if words[0] != "hone" or len(words) < 2 or words[1] in OF_THE_MACHINE or "|" in words or "&&" in words or "build/" in command:
+    if words[0] != "hone" or len(
+        words) < 2 or words[1] in OF_THE_MACHINE or "|" in words or "&&" in words or "build/" in command:
         return False
     mine = [w for w in words[2:] if re.search(r"\.(onnx|npy|npz|png|jpg|txt|html|json|so|hop)$|/", w)]
     made = {words[k + 1] for k in range(len(words) - 1) if words[k] in ("-o", "--html", "--save")}
-    return all(os.path.exists(os.path.join(HERE, w.split("=")[-1])) or w in made for w in mine if not w.startswith("-")) and (
+    return all(os.path.exists(os.path.join(HERE, w.split("=")[-1])) or w in made for w in mine
+               if not w.startswith("-")) and (
         "zoo:" not in command or "image=" in command)
 
 
@@ -74,17 +77,21 @@ def main():
                 out += lines[first:k]
                 continue
             ran += 1
-            r = subprocess.run(line[2:], shell=True, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            r = subprocess.run(line[2:], shell=True, cwd=folder, env=environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
             got = r.stdout.rstrip("\n").split("\n") if r.stdout else []
             if fits([w for w in want if w.strip()], [g for g in got if g.strip()]):
                 out += lines[first:k]
                 continue
             bad += 1
-            print(f"{page}: {line}\n  stands there:\n    " + "\n    ".join(want) + "\n  printed now:\n    " + "\n    ".join(got[:30]))
+            print(f"{page}: {line}\n  stands there:\n    " + "\n    ".join(want) + "\n  printed now:\n    "
+                  + "\n    ".join(got[:30]))
             out += got + lines[first + len(want):k]
         if write:
             open(os.path.join(HERE, page), "w", encoding="utf-8").write("\n".join(out))
-    print(f"{ran} outputs, {bad} of them not as they stand; {left} are a machine's, or want files from elsewhere")
+    print(
+        f"{ran} outputs, {bad} of them not as they stand; {left} are a machine's, or want files from "
+        f"elsewhere")
     return 1 if bad or not ran else 0
 
 

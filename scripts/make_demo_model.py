@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the models of examples/: small CNNs that read one drawn character, trained here on characters that this script draws itself.
+"""Makes the models of examples/: small CNNs that read one drawn character, trained here on characters
+that this script draws itself.
 
     pip install torch onnx onnxscript && scripts/make_demo_model.py characters      (or: digits)
 
-A character is a few strokes in a unit square (STROKES). A drawing bends, shifts, scales, slants and turns them, takes a pen of some width, and adds noise. The network
-is trained on such drawings and must read nearly all of others that it never saw. Written to examples/SET: model.onnx (image f32[batch,1,28,28], 0 paper to 1 ink, to
-probability f32[batch,classes]), labels.txt, some drawings as pictures (.png) or arrays (.npy), and test_data_set_0 with the outputs that PyTorch computed.
+A character is a few strokes in a unit square (STROKES). A drawing bends, shifts, scales, slants and turns
+them, takes a pen of some width, and adds noise. The network is trained on such drawings and must read
+nearly all of others that it never saw. Written to examples/SET: model.onnx (image f32[batch,1,28,28], 0
+paper to 1 ink, to probability f32[batch,classes]), labels.txt, some drawings as pictures (.png) or arrays
+(.npy), and test_data_set_0 with the outputs that PyTorch computed.
 """
 import math
 import pathlib
@@ -22,15 +25,19 @@ from torch import nn
 
 SIZE, SEED = 28, 7
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
-SETS = {  # classes, channels of the three convolutions, whether a third pooling follows, drawings, epochs, what must be read right, drawings to keep
-    "digits": ("0123456789", (8, 16, 32), False, 10000, 4, 0.98, {"three.npy": "3", "seven.npy": "7", "eight.npy": "8"}),
+# classes, channels of the three convolutions, whether a third pooling follows, drawings, epochs, what must be
+# read right, drawings to keep
+SETS = {
+    "digits": ("0123456789", (8, 16, 32), False, 10000, 4, 0.98,
+               {"three.npy": "3", "seven.npy": "7", "eight.npy": "8"}),
     "characters": ("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", (16, 32, 64), True, 25000, 6, 0.97,
                    {"h.png": "H", "o.png": "O", "n.png": "N", "e.png": "E"}),  # fmt: skip
 }
 
 
 def arc(x, y, rx, ry, begin, end, n=14):
-    """Points on an ellipse around (x, y), from angle `begin` to `end` in degrees; y grows downwards, 0 is right, 90 is down."""
+    """Points on an ellipse around (x, y), from angle `begin` to `end` in degrees; y grows downwards, 0 is
+    right, 90 is down."""
     t = np.radians(np.linspace(begin, end, n))
     return list(zip(x + rx * np.cos(t), y + ry * np.sin(t)))
 
@@ -48,9 +55,11 @@ STROKES = {
     "8": [arc(0.5, 0.25, 0.28, 0.25, 90, 450, 20), arc(0.5, 0.75, 0.35, 0.25, -90, 270, 20)],
     "9": [arc(0.5, 0.3, 0.33, 0.3, 20, 380, 22) + [(0.8, 0.5), (0.55, 1.0)]],
     "A": [[(0.08, 1.0), (0.5, 0.0), (0.92, 1.0)], [(0.24, 0.64), (0.76, 0.64)]],
-    "B": [[(0.18, 0.0), (0.18, 1.0)], [(0.18, 0.0)] + arc(0.5, 0.24, 0.28, 0.24, -90, 90) + [(0.18, 0.48)] + arc(0.5, 0.74, 0.34, 0.26, -90, 90) + [(0.18, 1.0)]],
+    "B": [[(0.18, 0.0), (0.18, 1.0)], [(0.18, 0.0)] + arc(0.5, 0.24, 0.28, 0.24, -90, 90) + [(0.18, 0.48)]
+          + arc(0.5, 0.74, 0.34, 0.26, -90, 90) + [(0.18, 1.0)]],
     "C": [arc(0.55, 0.5, 0.42, 0.5, -50, -310, 20)],
-    "D": [[(0.16, 0.0), (0.16, 1.0)], [(0.16, 0.0), (0.35, 0.0)] + arc(0.38, 0.5, 0.48, 0.5, -90, 90) + [(0.16, 1.0)]],
+    "D": [[(0.16, 0.0), (0.16, 1.0)], [(0.16, 0.0), (0.35, 0.0)] + arc(0.38, 0.5, 0.48, 0.5, -90, 90)
+          + [(0.16, 1.0)]],
     "E": [[(0.85, 0.0), (0.18, 0.0), (0.18, 1.0), (0.85, 1.0)], [(0.18, 0.48), (0.7, 0.48)]],
     "F": [[(0.85, 0.0), (0.18, 0.0), (0.18, 1.0)], [(0.18, 0.48), (0.7, 0.48)]],
     "G": [arc(0.55, 0.5, 0.42, 0.5, -50, -330, 20) + [(0.93, 0.55), (0.58, 0.55)]],
@@ -64,7 +73,8 @@ STROKES = {
     "O": [arc(0.5, 0.5, 0.45, 0.5, 0, 360, 24)],
     "P": [[(0.18, 1.0), (0.18, 0.0), (0.5, 0.0)] + arc(0.52, 0.27, 0.33, 0.27, -90, 90) + [(0.18, 0.54)]],
     "Q": [arc(0.48, 0.47, 0.42, 0.47, 0, 360, 24), [(0.55, 0.66), (0.95, 1.02)]],
-    "R": [[(0.18, 1.0), (0.18, 0.0), (0.5, 0.0)] + arc(0.52, 0.26, 0.32, 0.26, -90, 90) + [(0.18, 0.52)], [(0.48, 0.52), (0.88, 1.0)]],
+    "R": [[(0.18, 1.0), (0.18, 0.0), (0.5, 0.0)] + arc(0.52, 0.26, 0.32, 0.26, -90, 90) + [(0.18, 0.52)],
+          [(0.48, 0.52), (0.88, 1.0)]],
     "S": [arc(0.5, 0.26, 0.34, 0.26, -30, -270, 16) + arc(0.5, 0.75, 0.36, 0.25, -90, 150, 16)],
     "T": [[(0.06, 0.0), (0.94, 0.0)], [(0.5, 0.0), (0.5, 1.0)]],
     "U": [[(0.14, 0.0), (0.14, 0.62)] + arc(0.5, 0.64, 0.36, 0.36, 180, 0) + [(0.86, 0.62), (0.86, 0.0)]],
@@ -94,18 +104,21 @@ def draw(strokes, rng):
     nearest = np.full(SIZE * SIZE, np.inf)
     for stroke in strokes:
         p = np.array(stroke) - 0.5
-        p = p + np.stack([wave[0, 0] * np.sin(6 * p[:, 1] + wave[0, 1] * 60), wave[1, 0] * np.sin(6 * p[:, 0] + wave[1, 1] * 60)], -1)
+        p = p + np.stack([wave[0, 0] * np.sin(6 * p[:, 1] + wave[0, 1] * 60),
+                          wave[1, 0] * np.sin(6 * p[:, 0] + wave[1, 1] * 60)], -1)
         p = np.stack([(p[:, 0] - slant * p[:, 1]) * width, p[:, 1] * height], -1) @ rotate.T + middle
         a, d = p[:-1], p[1:] - p[:-1]
         along = np.clip(((pixel - a) * d).sum(-1) / np.maximum((d * d).sum(-1), 1e-9), 0, 1)
         nearest = np.minimum(nearest, np.linalg.norm(pixel - a - along[..., None] * d, axis=-1).min(1))
     ink = np.clip((pen + soft - nearest) / (2 * soft), 0, 1) * rng.uniform(0.75, 1)
-    return np.clip(ink + rng.normal(0, rng.uniform(0, 0.08), ink.shape), 0, 1).reshape(SIZE, SIZE).astype(np.float32)
+    return np.clip(ink + rng.normal(0, rng.uniform(0, 0.08), ink.shape), 0, 1).reshape(SIZE,
+        SIZE).astype(np.float32)
 
 
 def drawings(strokes, n, rng):
     label = rng.integers(0, len(strokes), n)
-    return torch.from_numpy(np.stack([draw(strokes[d], rng) for d in label])[:, None]), torch.from_numpy(label)
+    return torch.from_numpy(np.stack(
+        [draw(strokes[d], rng) for d in label])[:, None]), torch.from_numpy(label)
 
 
 def chunk(kind, data):
@@ -120,7 +133,8 @@ def save(path, picture):
     shade = np.rint(picture * 255).astype(np.uint8)
     rows = b"".join(b"\0" + row.tobytes() for row in shade)  # 0: the row as it is
     head = struct.pack(">IIBBBBB", SIZE, SIZE, 8, 0, 0, 0, 0)  # 8 bits, gray
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b""))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9))
+                     + chunk(b"IEND", b""))
     return shade.astype(np.float32) / 255
 
 
@@ -150,13 +164,15 @@ def train(body, strokes, n, epochs, rng):
         schedule.step()
         with torch.no_grad():
             right = (body(unseen).argmax(1) == answers).float().mean().item()
-        print(f"epoch {epoch + 1} of {epochs}: {100 * right:.2f} % of 3000 unseen drawings read right", flush=True)
+        print(f"epoch {epoch + 1} of {epochs}: {100 * right:.2f} % of 3000 unseen drawings read right",
+              flush=True)
     return images, right
 
 
 def export(model, sample, name, path):
-    torch.onnx.export(model, (sample,), str(path), input_names=["image"], output_names=["probability"], opset_version=18, dynamo=True,
-                      external_data=False, dynamic_shapes=({0: torch.export.Dim("batch")},), verbose=False)  # fmt: skip
+    torch.onnx.export(model, (sample,), str(path), input_names=["image"], output_names=["probability"],
+                      opset_version=18, dynamo=True,
+                      external_data=False, dynamic_shapes=({0: torch.export.Dim("batch")},), verbose=False)
     made = onnx.load(str(path))
     made.graph.name = name
     for node in made.graph.node:  # the exporter notes paths of its own source here
@@ -190,12 +206,15 @@ def main():
     data.mkdir(parents=True, exist_ok=True)
     export(model, images[:2], name, folder / "model.onnx")
     (folder / "labels.txt").write_text("".join(f"{c}\n" for c in classes))
-    chosen = torch.from_numpy(np.stack([save(folder / file, draw(shapes[c], rng)) for file, c in keep.items()])[:, None])
+    chosen = torch.from_numpy(np.stack(
+        [save(folder / file, draw(shapes[c], rng)) for file, c in keep.items()])[:, None])
     with torch.no_grad():
         wanted = model(chosen)
-    print("the examples are read as", [classes[k] for k in wanted.argmax(1)], "for sure to", [round(p, 4) for p in wanted.max(1).values.tolist()])
+    print("the examples are read as", [classes[k] for k in wanted.argmax(1)], "for sure to",
+          [round(p, 4) for p in wanted.max(1).values.tolist()])
     (data / "input_0.pb").write_bytes(numpy_helper.from_array(chosen.numpy(), "image").SerializeToString())
-    (data / "output_0.pb").write_bytes(numpy_helper.from_array(wanted.numpy(), "probability").SerializeToString())
+    (data / "output_0.pb").write_bytes(
+        numpy_helper.from_array(wanted.numpy(), "probability").SerializeToString())
 
 
 if __name__ == "__main__":

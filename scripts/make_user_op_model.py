@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes examples/user_op/model.onnx: two layers with an op between them that ONNX does not have, my.ops.Swish.
+"""Makes examples/user_op/model.onnx: two layers with an op between them that ONNX does not have,
+my.ops.Swish.
 
     pip install onnx && scripts/make_user_op_model.py
 """
@@ -29,6 +30,7 @@ graph = helper.make_graph(
     [helper.make_tensor_value_info("probability", TensorProto.FLOAT, ["batch", 4])],
     [weight("w1", 8, 16), weight("b1", 16), weight("w2", 16, 4)],
 )
-model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("my.ops", 1)])
+model = helper.make_model(graph, ir_version=8,
+                          opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("my.ops", 1)])
 checker.check_model(model)
 save(model, FOLDER / "model.onnx")

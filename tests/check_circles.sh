@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The form of the sources:  check_circles.sh SOURCE_DIR
-#   - no circle of includes between headers; nor, in the rooms that are named below, between files, a header and the
+#   - no circle of includes between headers; nor, in the rooms that are named below, between files, a header
+# and the
 #     source file of its name being one
 #   - every name that a header of include/ or src/ makes begins with hone_ or HONE_
 #   - no line over 110 columns
@@ -18,7 +19,8 @@ trap 'rm -rf "$room"' EXIT
 
 # ---- circles: edges for tsort, which names the nodes of a circle ----
 find src apps \( -name '*.[ch]' -o -name '*.inc' \) | sort >"$room/files"
-xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' <"$room/files" | while IFS=: read -r file text; do
+xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' <"$room/files" |
+    while IFS=: read -r file text; do
     path=${text#*\"} path=${path%%\"*}
     for target in "src/$path" "${file%/*}/$path"; do
         [ -e "$target" ] && echo "$file $target" && break
@@ -42,7 +44,8 @@ circle "files that need one another" "$room/units"
 cat >"$room/names.awk" <<'AWK'
 { text = text $0 "\n" }
 END {
-    while (match(text, /\/\*([^*]|\*+[^*\/])*\*+\//)) text = substr(text, 1, RSTART - 1) " " substr(text, RSTART + RLENGTH)
+    while (match(text, /\/\*([^*]|\*+[^*\/])*\*+\//))
+        text = substr(text, 1, RSTART - 1) " " substr(text, RSTART + RLENGTH)
     n = split(text, line, "\n")
     for (i = 1; i <= n; i++) {
         l = line[i]
@@ -104,7 +107,8 @@ function print_declaration(s,    a, k, m) {
     gsub(/[ \t]+/, " ", s)
     sub(/^ /, "", s)
     sub(/ $/, "", s)
-    if (s == "" || s ~ /^_Static_assert/ || s ~ /^(struct|enum|union) [A-Za-z_0-9]+ ?(BODY)?$/ || s ~ /^enum BODY$/) return
+    if (s == "" || s ~ /^_Static_assert/ ||
+        s ~ /^(struct|enum|union) [A-Za-z_0-9]+ ?(BODY)?$/ || s ~ /^enum BODY$/) return
     if (s ~ /^typedef/) {
         if (s ~ /\(\*/) sub(/.*\(\*/, "", s)
         sub(/ ?\(.*/, "", s)
@@ -144,9 +148,10 @@ done < <(find include src -name '*.h' | sort)
 [ "$names" -gt 1500 ] || say "only $names names were found in headers: this script does not see them any more"
 
 # ---- columns, not bytes ----
-find src include apps tests fuzz bench examples \( -name '*.[ch]' -o -path 'src/*.inc' \) >"$room/sources"
+find src include apps tests fuzz bench examples scripts \( -name '*.[ch]' -o -path 'src/*.inc' \
+    -o -name '*.cu' -o -name '*.cl' -o -name '*.sh' -o -name '*.py' \) ! -name 'serve_*.py' >"$room/sources"
 sources=$(wc -l <"$room/sources")
-[ "$sources" -gt 700 ] || say "only $sources sources were found: this script does not see them any more"
+[ "$sources" -gt 850 ] || say "only $sources sources were found: this script does not see them any more"
 while IFS=: read -r file line _; do say "$file:$line: over 110 columns"; done \
     < <(LC_ALL=C.UTF-8 xargs grep -nE '^.{111}' <"$room/sources")
 

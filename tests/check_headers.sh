@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone:  check_headers.sh SOURCE_DIR CC
-# Public ones as C and as C++, those of src/ as C. Headers of one instruction set are compiled where the compiler is for it.
-# Text that only works after its includer set some names is not a header: call it .inc.
+# Public ones as C and as C++, those of src/ as C. Headers of one instruction set are compiled where the
+# compiler is for it. Text that only works after its includer set some names is not a header: call it .inc.
 set -u
 cd "${1:?usage: check_headers.sh SOURCE_DIR CC}" || exit 1
 cc=${2:-cc}
@@ -34,7 +34,8 @@ done
 while read -r header; do
     isa=
     case $header in
-    */x86/*) case $machine in x86_64*) isa="-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl" ;; *) continue ;; esac ;;
+    */x86/*) case $machine in x86_64*) isa="-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl" \
+        ;; *) continue ;; esac ;;
     */arm/*) case $machine in aarch64*) ;; *) continue ;; esac ;;
     esac
     alone "${header#src/}" "$cc" -std=gnu11 -x c $isa

@@ -17,16 +17,16 @@ declare -A may=(
     [kernels]="base"
     [device]="base loops ir host kernels"
     [plan]="base loops ir passes device"
-    [pack]="base loops ir plan"
     [zoo]="base loops ir"
-    [run]="base loops ir host image model passes quant device plan pack zoo"
+    [run]="base loops ir host image model passes quant device plan zoo"
     [net]=""
     [serve]="net"
     [apps]="net"
 )
 
-# Rooms that know devices by their table only (device/device.h and what stands beside it): what a device has in its own folder is below that.
-above=" plan pack run "
+# Rooms that know devices by their table only (device/device.h and what stands beside it): what a device has
+# in its own folder is below that.
+above=" plan run "
 
 bad=0 seen=0
 say() {
@@ -34,7 +34,12 @@ say() {
     bad=$((bad + 1))
 }
 
-# One row an include: file:line:#include "path". A path counts from the file's own folder, else from src/, else from include/.
+for room in "${!may[@]}"; do
+    [ -d "src/$room" ] || [ -d "$room" ] || say "the table of $0 has a room '$room', which is not there"
+done
+
+# One row an include: file:line:#include "path". A path counts from the file's own folder, else from src/,
+# else from include/.
 while IFS=: read -r file line text; do
     path=${text#*[\"<]}
     path=${path%%[\">]*}
@@ -71,19 +76,22 @@ while IFS=: read -r file line text; do
     [ "$to" = include ] && continue
     [ "$to" = "$room" ] && continue
     case $above$target in
-    *" $room "*src/device/*/*) say "$file:$line: $room may not include \"$path\": it knows devices by device/device.h only" ;;
+    *" $room "*src/device/*/*) say \
+        "$file:$line: $room may not include \"$path\": it knows devices by device/device.h only" ;;
     esac
     case " ${may[$room]} " in
     *" $to "*) ;;
     *) say "$file:$line: $room may not include \"$path\" (allowed: include/hone ${may[$room]})" ;;
     esac
-done < <(find src apps -name '*.[ch]' -o -name '*.inc' 2>/dev/null | sort | xargs -r grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]')
+done < <(find src apps -name '*.[ch]' -o -name '*.inc' 2>/dev/null | sort |
+    xargs -r grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]')
 
 # The public headers stand alone: they include each other and the system, nothing of src/.
 while IFS=: read -r file line text; do
     path=${text#*\"}
     path=${path%%\"*}
-    [ -e "include/hone/$path" ] || [ -e "include/$path" ] || say "$file:$line: a public header may not include \"$path\""
+    [ -e "include/hone/$path" ] || [ -e "include/$path" ] ||
+        say "$file:$line: a public header may not include \"$path\""
 done < <(grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' include/hone/*.h)
 
 echo "$seen includes between files, $bad against the table"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # `hone compare`, without any other runtime on the machine:  compare.sh HONE SOURCE_DIR [--small]
-# fake_runtimes.py plays them: one is right, one is wrong, one hangs, one crashes, one says nonsense, one cannot. --small, for sanitizers: all of them
-# at once only, not each with what the page says of it.
+# fake_runtimes.py plays them: one is right, one is wrong, one hangs, one crashes, one says nonsense, one
+# cannot. --small, for sanitizers: all of them at once only, not each with what the page says of it.
 set -u
 hone=$1 source=$2
 model=$source/examples/digits/model.onnx
@@ -52,16 +52,20 @@ if ! command -v python3 >/dev/null; then
     exit
 fi
 fake=(--python "$source/tests/fake_runtimes.py" "${quick[@]}")
-${HONE_RUNNER:-} "$hone" run "$model" --input "$source/examples/digits/seven.npy" --save "$folder/answer" >/dev/null || fail "no answer to copy"
+${HONE_RUNNER:-} "$hone" run "$model" --input "$source/examples/digits/seven.npy" --save "$folder/answer" \
+    >/dev/null || fail "no answer to copy"
 seven=(--input "$source/examples/digits/seven.npy")
 
 if [ "${3:-}" != --small ]; then
     try 0 "WRONG" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino
     try 0 "2 of 3 agree" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino
-    try 0 "right is ONNX Runtime, in f32" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino --precision bf16
+    try 0 "right is ONNX Runtime, in f32" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino \
+        --precision bf16
     try 0 "WRONG" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino --precision bf16
-    try 1 "not what the others say" "$model" "${fake[@]}" --with ort # another picture: Hone and it differ, and it is the reference
-    try 0 "WRONG" "$model" "${fake[@]}" --with openvino              # where there is no ONNX Runtime and no majority, Hone is
+    # another picture: Hone and it differ, and it is the reference
+    try 1 "not what the others say" "$model" "${fake[@]}" --with ort
+    # where there is no ONNX Runtime and no majority, Hone is
+    try 0 "WRONG" "$model" "${fake[@]}" --with openvino
     try 0 "cut off: no answer within 3 s" "$model" "${fake[@]}" --with torch --limit 3
     try 0 "crashed: Segmentation fault" "$model" "${fake[@]}" --with mnn
     try 0 "which is no answer" "$model" "${fake[@]}" --with ncnn
@@ -71,7 +75,8 @@ if [ "${3:-}" != --small ]; then
 fi
 
 # All of them at once, as JSON.
-${HONE_RUNNER:-} "$hone" compare "$model" "${seven[@]}" "${fake[@]}" --limit 5 --json --html "$folder/page.html" >"$folder/all.json" 2>"$folder/said" ||
+${HONE_RUNNER:-} "$hone" compare "$model" "${seven[@]}" "${fake[@]}" --limit 5 --json --html \
+    "$folder/page.html" >"$folder/all.json" 2>"$folder/said" ||
     fail "all at once: $(cat "$folder/said")"
 python3 - "$folder/all.json" <<'CHECK' || failed=$((failed + 1))
 import json, sys
@@ -81,15 +86,20 @@ m = d["models"][0]
 e = {x["runtime"]: x for x in m["entries"]}
 assert [n for n in e if e[n]["ok"]] == ["hone", "ort", "openvino"], [(n, e[n]["why"]) for n in e]
 assert e["hone"]["right"] and e["ort"]["right"] and not e["openvino"]["right"], e
-assert m["best_peer"] == "ort" and m["reference"] == "ort" and m["agree"] == 2 and m["answers"] == 3 and m["majority"], m
-assert abs(m["ratio"] * m["hone_faster"] - 1) < 1e-6 and d["compared"] == 1 and abs(d["hone_faster_mean"] - m["hone_faster"]) < 1e-6, m
-for field in ["median_ms", "min_ms", "p90_ms", "spread", "runs", "rounds_ms", "load_ms", "first_ms", "peak_bytes", "before_bytes", "max_abs", "max_rel"]:
+assert m["best_peer"] == "ort" and m["reference"] == "ort" and m["agree"] == 2, m
+assert m["answers"] == 3 and m["majority"], m
+assert abs(m["ratio"] * m["hone_faster"] - 1) < 1e-6 and d["compared"] == 1, m
+assert abs(d["hone_faster_mean"] - m["hone_faster"]) < 1e-6, m
+for field in ["median_ms", "min_ms", "p90_ms", "spread", "runs", "rounds_ms", "load_ms", "first_ms",
+              "peak_bytes", "before_bytes", "max_abs", "max_rel"]:
     assert field in e["hone"] and field in e["ort"], field
-assert abs(e["ort"]["median_ms"] - 1) < 1e-6 and abs(e["ort"]["load_ms"] - 1.5) < 1e-6 and e["ort"]["runs"] == 4 and len(e["ort"]["rounds_ms"]) == 4, e["ort"]
+assert abs(e["ort"]["median_ms"] - 1) < 1e-6 and abs(e["ort"]["load_ms"] - 1.5) < 1e-6, e["ort"]
+assert e["ort"]["runs"] == 4 and len(e["ort"]["rounds_ms"]) == 4, e["ort"]
 assert e["hone"]["median_ms"] > 0 and e["hone"]["peak_bytes"] > e["hone"]["before_bytes"] > 0, e["hone"]
 assert all(e[n]["why"] for n in ["torch", "mnn", "ncnn", "tvm"]), e
 CHECK
-grep -q '</html>' "$folder/page.html" && ! grep -qE '(src|href)=' "$folder/page.html" || fail "the page is cut short, or asks for more files"
+grep -q '</html>' "$folder/page.html" && ! grep -qE '(src|href)=' "$folder/page.html" ||
+    fail "the page is cut short, or asks for more files"
 
 # A signal ends it, its processes and its files, even while one of them hangs.
 "$hone" compare "$model" "${fake[@]}" --with torch --limit 100 >/dev/null 2>&1 &

@@ -12,6 +12,7 @@ if [ ! -d "$folder" ]; then
     exit 77
 fi
 min=
-[ -z "${HONE_RUNNER:-}" ] || NODE_MIN=$((NODE_MIN - 5)) # pictures: the other architecture's libraries are not here
+[ -z "${HONE_RUNNER:-}" ] ||
+    NODE_MIN=$((NODE_MIN - 5)) # pictures: the other architecture's libraries are not here
 [ "$(basename "$folder")" != node ] || min="--min $NODE_MIN"
 exec ${HONE_RUNNER:-} "$hone" conformance "$folder" --quiet $min

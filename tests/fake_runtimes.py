@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands where `hone compare --python` wants a Python, and says that every runtime is there. Each misbehaves in its own way:
+"""Stands where `hone compare --python` wants a Python, and says that every runtime is there. Each
+misbehaves in its own way:
 
     ort       answers as HONE_FAKE_ANSWER (a folder with output_K.npy) says, which is right
     openvino  answers too, but with another number

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of `hone inspect --html` and `hone compare --html`, in a browser:  html.py HONE MODEL [--shots FOLDER]
+"""The pages of `hone inspect --html` and `hone compare --html`, in a browser:  html.py HONE MODEL [--shots
+FOLDER]
 
-Loads the page in headless Chromium, over the debugging pipe, so that nothing but Python and the browser is needed. Checks that no error and no
-request leaves the page, that every node is drawn and no two overlap, that search finds a node, that a click shows its details, that the other
-graphs can be drawn, light and dark, and narrow screens. Exits 77 where there is no Chromium. --shots saves pictures to look at."""
+Loads the page in headless Chromium, over the debugging pipe, so that nothing but Python and the browser
+is needed. Checks that no error and no request leaves the page, that every node is drawn and no two
+overlap, that search finds a node, that a click shows its details, that the other graphs can be drawn,
+light and dark, and narrow screens. Exits 77 where there is no Chromium. --shots saves pictures to look
+at."""
 import base64, json, os, shutil, subprocess, sys, tempfile, time
 
 BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
@@ -21,9 +24,12 @@ class Browser:
             os.dup2(a, 3)
             os.dup2(b, 4)
 
-        args = [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
-                "--user-data-dir=" + folder, "--window-size=1500,950", "--hide-scrollbars", "--no-first-run", "--disable-background-networking"]
-        self.process = subprocess.Popen(args, preexec_fn=place, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        args = [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                "--remote-debugging-pipe",
+                "--user-data-dir=" + folder, "--window-size=1500,950", "--hide-scrollbars", "--no-first-run",
+                "--disable-background-networking"]
+        self.process = subprocess.Popen(args, preexec_fn=place, close_fds=False, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
         os.close(to_r), os.close(from_w)
         self.to, self.from_, self.rest, self.number, self.events = to_w, from_r, b"", 0, []
         self.session = None
@@ -62,7 +68,8 @@ class Browser:
 
     def ready(self):
         end = time.time() + SECONDS
-        while self.js("document.readyState === 'complete' && typeof shown === 'object' && shown !== null") is not True:
+        while self.js(
+            "document.readyState === 'complete' && typeof shown === 'object' && shown !== null") is not True:
             if time.time() > end:
                 raise SystemExit("the page was not drawn in time")
             time.sleep(0.1)
@@ -93,7 +100,8 @@ OVERLAPS = """(() => {
     let n = 0;
     for (const row of rows.values()) {
         row.sort((p, q) => p.x - q.x);
-        for (let k = 1; k < row.length; k++) n += row[k].x - row[k].w / 2 < row[k - 1].x + row[k - 1].w / 2 - 0.5;
+        for (let k = 1; k < row.length; k++)
+            n += row[k].x - row[k].w / 2 < row[k - 1].x + row[k - 1].w / 2 - 0.5;
     }
     return n;
 })()"""
@@ -108,11 +116,13 @@ def want(what, got, good):
 def quiet(browser):
     """No error, and no request that leaves the page."""
     for e in browser.events:
-        if e["method"] == "Runtime.exceptionThrown" or (e["method"] == "Log.entryAdded" and e["params"]["entry"]["level"] == "error"):
+        if e["method"] == "Runtime.exceptionThrown" or (e["method"] == "Log.entryAdded"
+            and e["params"]["entry"]["level"] == "error"):
             failed.append("console: " + json.dumps(e["params"])[:300])
         if e["method"] == "Runtime.consoleAPICalled" and e["params"]["type"] == "error":
             failed.append("console: " + json.dumps(e["params"])[:300])
-        if e["method"] == "Network.requestWillBeSent" and not e["params"]["request"]["url"].startswith(("file:", "about:", "data:")):
+        if e["method"] == "Network.requestWillBeSent" and not e["params"]["request"]["url"].startswith(
+            ("file:", "about:", "data:")):
             failed.append("a request left the page: " + e["params"]["request"]["url"])
     browser.events.clear()
 
@@ -123,9 +133,11 @@ def look(browser, url, shots, name):
     drawn = browser.js("document.querySelectorAll('.node').length")
     want("boxes drawn", drawn, drawn == nodes + browser.js("shown.inputs.length + shown.outputs.length"))
     want("boxes that overlap", browser.js(OVERLAPS), browser.js(OVERLAPS) == 0)
-    want("places that are no numbers", browser.js("shown.boxes.filter(b => !isFinite(b.x) || !isFinite(b.y)).length"), browser.js(
+    want("places that are no numbers",
+         browser.js("shown.boxes.filter(b => !isFinite(b.x) || !isFinite(b.y)).length"), browser.js(
         "shown.boxes.filter(b => !isFinite(b.x) || !isFinite(b.y)).length") == 0)
-    want("overview", browser.js("document.getElementById('panel').innerText")[:80], "nodes" in browser.js("document.getElementById('panel').innerText"))
+    want("overview", browser.js("document.getElementById('panel').innerText")[:80],
+         "nodes" in browser.js("document.getElementById('panel').innerText"))
     if shots:
         browser.shot(f"{shots}/{name}-light.png")
     # search by an op of the model, by keyboard
@@ -134,20 +146,26 @@ def look(browser, url, shots, name):
     browser.call("Input.insertText", text=op)
     hits = browser.js("hits.length")
     want(f"search for '{op}'", hits, isinstance(hits, int) and 0 < hits <= nodes + 100)
-    browser.js("document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'}))")
+    browser.js(
+        "document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'}))")
     text = browser.js("document.getElementById('panel').innerText")
     want("details after search", text[:80], op in text and "INPUTS" in text.upper())
     browser.js("document.getElementById('found').style.display = 'none'")
     if shots:
         browser.shot(f"{shots}/{name}-search.png")
     # a click on the node in the middle of the screen
-    browser.js("document.getElementById('search').value = ''; find(''); choose(-1, false); goTo(shown.of.get(0))")
+    browser.js(
+        "document.getElementById('search').value = ''; find(''); choose(-1, false); goTo(shown.of.get(0))")
     r = json.loads(browser.js("JSON.stringify(shown.boxes[shown.of.get(0)].e.getBoundingClientRect())"))
     browser.click(r["x"] + r["width"] / 2, r["y"] + r["height"] / 2)
     text = browser.js("document.getElementById('panel').innerText")
-    want("details after a click", text[:80], "node #0" in text and "OUTPUTS" in text.upper() and "PROGRAM" in text.upper())
-    browser.js("document.getElementById('theme').click(); document.documentElement.dataset.theme === 'dark' || document.getElementById('theme').click()")
-    want("dark", browser.js("document.documentElement.dataset.theme"), browser.js("document.documentElement.dataset.theme") == "dark")
+    want("details after a click", text[:80], "node #0" in text and "OUTPUTS" in text.upper()
+         and "PROGRAM" in text.upper())
+    browser.js(
+        "document.getElementById('theme').click(); document.documentElement.dataset.theme === 'dark' || "
+        "document.getElementById('theme').click()")
+    want("dark", browser.js("document.documentElement.dataset.theme"),
+         browser.js("document.documentElement.dataset.theme") == "dark")
     if shots:
         browser.shot(f"{shots}/{name}-dark.png")
     browser.js("whole(true)")
@@ -168,22 +186,28 @@ def narrow(browser, url, shots):
     """On a telephone: nothing sticks out, the legend is a word until it is wanted, and search works."""
     for wide, high in [(360, 640), (640, 360), (900, 700)]:
         browser.open(url)
-        browser.call("Emulation.setDeviceMetricsOverride", width=wide, height=high, deviceScaleFactor=1, mobile=True)
+        browser.call("Emulation.setDeviceMetricsOverride", width=wide, height=high, deviceScaleFactor=1,
+                     mobile=True)
         browser.call("Page.reload")
         browser.ready()
-        place = lambda e: json.loads(browser.js(f"JSON.stringify(document.querySelector('{e}').getBoundingClientRect())"))
-        want(f"{wide}x{high}: width of the page", browser.js("document.documentElement.scrollWidth"), browser.js("document.documentElement.scrollWidth") == wide)
+        place = lambda e: json.loads(browser.js(
+            f"JSON.stringify(document.querySelector('{e}').getBoundingClientRect())"))
+        want(f"{wide}x{high}: width of the page", browser.js("document.documentElement.scrollWidth"),
+             browser.js("document.documentElement.scrollWidth") == wide)
         stage, legend = place("#stage"), place("#legend")
-        want(f"{wide}x{high}: legend", legend, legend["height"] < 40 and legend["width"] < 120 and legend["bottom"] <= stage["bottom"])
+        want(f"{wide}x{high}: legend", legend, legend["height"] < 40 and legend["width"] < 120
+             and legend["bottom"] <= stage["bottom"])
         r = place("#legend summary")
         browser.click(r["x"] + 20, r["y"] + r["height"] / 2)
         legend = place("#legend")
-        want(f"{wide}x{high}: legend, opened", legend, legend["height"] > 40 and legend["right"] <= wide and legend["top"] >= stage["top"])
+        want(f"{wide}x{high}: legend, opened", legend, legend["height"] > 40 and legend["right"] <= wide
+             and legend["top"] >= stage["top"])
         browser.click(r["x"] + 20, place("#legend summary")["y"] + r["height"] / 2)
         browser.js("document.getElementById('search').focus()")
         browser.call("Input.insertText", text=browser.js("fusedName(shown.nodes[0])"))
         found = place("#found")
-        want(f"{wide}x{high}: what search found", found, found["width"] > 100 and found["left"] >= 0 and found["right"] <= wide and found["top"] >= place("#search")["bottom"])
+        want(f"{wide}x{high}: what search found", found, found["width"] > 100 and found["left"] >= 0
+             and found["right"] <= wide and found["top"] >= place("#search")["bottom"])
         if shots:
             browser.shot(f"{shots}/narrow-{wide}.png")
     browser.call("Emulation.clearDeviceMetricsOverride")
@@ -191,7 +215,8 @@ def narrow(browser, url, shots):
 
 
 def hostile(browser, hone, model, folder):
-    """A node's name that would end the script and begin a tag, of the same length as the one in the digits model."""
+    """A node's name that would end the script and begin a tag, of the same length as the one in the
+    digits model."""
     with open(model, "rb") as f:
         data = f.read()
     name = b"node_softmax"
@@ -204,40 +229,59 @@ def hostile(browser, hone, model, folder):
     browser.open("file://" + bad + ".html")
     browser.js("choose(shown.of.get(shown.nodes.length - 1), true)")
     got = browser.js("document.querySelector('#panel .sub').textContent")
-    want("a name with a tag in it", got, isinstance(got, str) and "</script><b>" in got and browser.js("document.querySelectorAll('#panel .sub b').length") == 0)
+    want("a name with a tag in it", got, isinstance(got, str) and "</script><b>" in got
+         and browser.js("document.querySelectorAll('#panel .sub b').length") == 0)
 
 
 def compared(browser, hone, model, folder, shots):
-    """The page of `hone compare --html`, with runtimes that fake_runtimes.py plays; one model's name would be a tag."""
+    """The page of `hone compare --html`, with runtimes that fake_runtimes.py plays; one model's name
+    would be a tag."""
     here, runner = os.path.dirname(os.path.abspath(__file__)), os.environ.get("HONE_RUNNER", "").split()
-    page, odd, answer = os.path.join(folder, "compare.html"), os.path.join(folder, "<img src=x onerror=failed()>.onnx"), os.path.join(folder, "answer")
+    page, odd, answer = os.path.join(folder, "compare.html"), os.path.join(folder,
+        "<img src=x onerror=failed()>.onnx"), os.path.join(folder, "answer")
     shutil.copyfile(model, odd)
     subprocess.run(runner + [hone, "run", model, "--save", answer], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(runner + [hone, "compare", model, odd, "--batch", "1", "--runs", "4", "--loads", "1", "--threads", "1", "--with", "ort,openvino,tvm", "--python",
-                             os.path.join(here, "fake_runtimes.py"), "--html", page, "--json"], check=True, stdout=subprocess.DEVNULL,
+    subprocess.run(runner + [hone, "compare", model, odd, "--batch", "1", "--runs", "4", "--loads", "1",
+                             "--threads", "1", "--with", "ort,openvino,tvm", "--python",
+                             os.path.join(here, "fake_runtimes.py"), "--html", page, "--json"], check=True,
+                             stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, env={**os.environ, "HONE_FAKE_ANSWER": answer})
     browser.open("file://" + page)
-    for what, text, good in [("cards", "document.querySelectorAll('.model').length", 2), ("dots", "document.querySelectorAll('.dot').length", 2),
-                             ("charts", "document.querySelectorAll('.charts svg').length", 8), ("bars of memory", "document.querySelectorAll('.charts div:nth-child(3) .bar').length", 12),
-                             ("charts that lack a runtime", "[...document.querySelectorAll('.charts div:not(:last-child)')].filter(d => !['Hone', 'ONNX Runtime', 'OpenVINO'].every(n => d.textContent.includes(n))).length", 0),
+    for what, text, good in [("cards", "document.querySelectorAll('.model').length", 2),
+                             ("dots", "document.querySelectorAll('.dot').length", 2),
+                             ("charts", "document.querySelectorAll('.charts svg').length", 8),
+                             ("bars of memory", "document.querySelectorAll('.charts div:nth-child(3) "
+                                                ".bar').length", 12),
+                             ("charts that lack a runtime",
+                              "[...document.querySelectorAll('.charts div:not(:last-child)')].filter(d => "
+                              "!['Hone', 'ONNX Runtime', 'OpenVINO'].every(n => "
+                              "d.textContent.includes(n))).length", 0),
                              ("tags in a name", "document.querySelectorAll('img').length", 0),
                              ("wrong answers", "document.querySelectorAll('.model td.bad').length", 2),
-                             ("charts outside the page", "[...document.querySelectorAll('svg *')].filter(e => e.getBoundingClientRect().right > innerWidth).length", 0),
-                             ("no numbers in charts", "document.getElementById('all').innerHTML.includes('NaN')", False),
-                             ("the runtime that cannot", "document.body.textContent.includes('there is no such op')", True)]:
+                             ("charts outside the page", "[...document.querySelectorAll('svg *')].filter(e "
+                                                         "=> e.getBoundingClientRect().right > "
+                                                         "innerWidth).length", 0),
+                             ("no numbers in charts",
+                              "document.getElementById('all').innerHTML.includes('NaN')", False),
+                             ("the runtime that cannot", "document.body.textContent.includes('there is no "
+                                                         "such op')", True)]:
         got = browser.js(text)
         want("comparison: " + what, got, got == good)
     if shots:
         browser.shot(f"{shots}/compare-light.png")
-    browser.js("document.getElementById('theme').click(); document.documentElement.dataset.theme === 'dark' || document.getElementById('theme').click()")
-    want("comparison: dark", browser.js("getComputedStyle(document.body).backgroundColor"), browser.js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)")
+    browser.js(
+        "document.getElementById('theme').click(); document.documentElement.dataset.theme === 'dark' || "
+        "document.getElementById('theme').click()")
+    want("comparison: dark", browser.js("getComputedStyle(document.body).backgroundColor"),
+         browser.js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)")
     if shots:
         browser.shot(f"{shots}/compare-dark.png")
     quiet(browser)
 
 
 def write(hone, model, page):
-    subprocess.run(os.environ.get("HONE_RUNNER", "").split() + [hone, "inspect", model, "--html", page], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(os.environ.get("HONE_RUNNER", "").split() + [hone, "inspect", model, "--html", page],
+                   check=True, stdout=subprocess.DEVNULL)
 
 
 def main():
@@ -249,12 +293,14 @@ def main():
     if not path:
         print("skipped: no Chromium on this machine")
         raise SystemExit(77)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # a browser may still be writing its profile
+    # a browser may still be writing its profile
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         page = os.path.join(folder, "page.html")
         write(hone, model, page)
         browser = Browser(path, os.path.join(folder, "profile"))
         try:
-            nodes = look(browser, "file://" + page, shots, os.path.basename(os.path.dirname(os.path.abspath(model))))
+            nodes = look(browser, "file://" + page, shots,
+                         os.path.basename(os.path.dirname(os.path.abspath(model))))
             narrow(browser, "file://" + page, shots)
             hostile(browser, hone, model, folder)
             compared(browser, hone, model, folder, shots)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    image_make: small encoders for the tests of src/image: PNG, BMP, PNM and TIFF files of a picture that a
-   formula draws. Each returns the bytes; what they mean is known without a decoder. JPEG is in
-   jpeg_make.h. */
+   formula draws. Each returns the bytes; what they mean is known without a decoder. */
 #ifndef HONE_TESTS_IMAGE_MAKE_H
 #define HONE_TESTS_IMAGE_MAKE_H
 #include <stdbool.h>

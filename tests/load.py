@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# `hone load` against a KServe v2 server of the standard library's, which checks what it is sent and answers well, late,
-# in chunks, with errors, with garbage or not at all:  load.py HONE
+# `hone load` against a KServe v2 server of the standard library's, which checks what it is sent and answers
+# well, late, in chunks, with errors, with garbage or not at all:  load.py HONE
 import sys
 
 del sys.path[0]  # html.py lies here, and is not the html that http.server wants
@@ -124,7 +124,8 @@ for model in "plain", "chunked", "close", "all":
     served.update(good=0, bad=0, first=set())
     r = run(url, "--model", model, "--dim", "batch=3", *exact)
     levels = json.loads(r.stdout)["levels"] if r.returncode == 0 else []
-    check("%s: %r" % (model, levels), [l["requests"] for l in levels] == [40, 40] and not sum(l["errors"] for l in levels))
+    check("%s: %r" % (model, levels), [l["requests"] for l in levels] == [40, 40]
+          and not sum(l["errors"] for l in levels))
     check("%s: the server counted %r" % (model, served["good"]), served["good"] == 80 and served["bad"] == 0)
     check("%s: four different requests" % model, len(served["first"]) >= 4)
 served.update(good=0, bad=0)
@@ -132,10 +133,13 @@ run("http://" + url + "/v2", "--model", "plain", "--json-tensors", "--requests",
 check("JSON tensors", served["good"] == 10 and served["bad"] == 0)
 
 # Latency of a server that takes 20 ms; a rate that it can do, and one that comes out as asked.
-r = run(url, "--model", "slow", "--concurrency", "2", "--window", "0.3", "--windows", "3", "--stable", "50", "--json")
+r = run(url, "--model", "slow", "--concurrency", "2", "--window", "0.3", "--windows", "3", "--stable", "50",
+        "--json")
 level = json.loads(r.stdout)["levels"][0]
-check("20 ms: %r" % level, 19 < level["p50_ms"] < 60 and level["p50_low_ms"] <= level["p50_ms"] <= level["p50_high_ms"])
-r = run(url, "--model", "plain", "--rate", "100", "--window", "0.5", "--windows", "3", "--stable", "90", "--json")
+check("20 ms: %r" % level, 19 < level["p50_ms"] < 60
+      and level["p50_low_ms"] <= level["p50_ms"] <= level["p50_high_ms"])
+r = run(url, "--model", "plain", "--rate", "100", "--window", "0.5", "--windows", "3", "--stable", "90",
+        "--json")
 level = json.loads(r.stdout)["levels"][0]
 check("100 a second: %r" % level, 60 < level["requests_per_s"] < 140 and "late_p99_ms" in level)
 r = run(url, "--model", "slow", "--rate", "5000", "--connections", "4", "--window", "0.5", "--json")
@@ -166,7 +170,8 @@ for args, text in wrong:
     check("%r: %r" % (args, r.stderr), text in r.stderr and r.stderr.count("\n") == 1)
 r = run(url, "--model", "half", "--requests", "30", "--concurrency", "1", "--json", want=1)
 level = json.loads(r.stdout)["levels"][0]
-check("a third is cut off: %r" % level, 5 <= level["errors"] <= 15 and "before it had answered" in level["why"])
+check("a third is cut off: %r" % level, 5 <= level["errors"] <= 15
+      and "before it had answered" in level["why"])
 r = run(url, "--model", "busy", "--requests", "20", "--concurrency", "1", want=1)
 check("503 is told: " + r.stderr, "503" in r.stderr and "queue is full" in r.stderr)
 free = socket.socket()

@@ -42,9 +42,11 @@ try 0 "usage" help help
 try 1 "cannot open 'nope'" inspect nope
 try 1 "the interpreter computes in f32" run "$model" --interpret --precision bf16
 try 1 "'hone quantize' makes" run "$model" --precision int8
-try 1 "there is no input_0.pb in it; did you mean '$source/examples/digits/test_data_set_0'" run "$model" --check "$source/examples/digits"
+try 1 "there is no input_0.pb in it; did you mean '$source/examples/digits/test_data_set_0'" run "$model" \
+    --check "$source/examples/digits"
 try 1 "is a folder; an input is a file" run "$model" -i "$source/examples"
-try 1 "the model has only 1 input" run "$model" -i "$source/examples/digits/seven.npy" -i "$source/examples/digits/seven.npy"
+try 1 "the model has only 1 input" run "$model" -i "$source/examples/digits/seven.npy" -i \
+    "$source/examples/digits/seven.npy"
 try 1 "must end in .onnx" zoo resnet18 -o "$folder/x.txt"
 try 1 "must end in .onnx" quantize "$model" --data "$source/examples/digits" -o "$folder/x.txt"
 try 0 "one sample, for ranges and to judge" quantize "$model" --data "$source/examples/digits/seven.npy" -o "$folder/q.onnx"
@@ -83,7 +85,8 @@ out=$(HONE_CPU='' "$hone" version 2>&1) || say "an empty HONE_CPU is none: $out"
 for command in $commands; do
     try 0 "example" "$command" --help
     for wide in 100 64; do
-        COLUMNS=$wide "$hone" "$command" --help | sed '/^example/,$d' | wc -L | { read -r n; [ "$n" -le $wide ]; } || say "hone $command --help does not fit $wide columns"
+        COLUMNS=$wide "$hone" "$command" --help | sed '/^example/,$d' | wc -L |
+            { read -r n && [ "$n" -le $wide ]; } || say "hone $command --help does not fit $wide columns"
     done
 done
 for wide in 100 64; do
@@ -91,13 +94,15 @@ for wide in 100 64; do
 done
 [ "$(COLUMNS=72 "$hone" zoo | sed '/^$/,$d' | wc -L)" -le 72 ] || say "hone zoo does not fit 72 columns"
 
-# Under --json what is wrong is an object too, one alone, whatever was wrong; else there is the answer, and it is JSON.
+# Under --json what is wrong is an object too, one alone, whatever was wrong; else there is the answer, and it
+# is JSON.
 if command -v python3 >/dev/null; then
     sorry() { # status, text of the message, words
         local status=$1 text=$2
         shift 2
         "$hone" "$@" 2>/dev/null >"$folder/out" && say "hone $*: exit 0"
-        python3 - "$status" "$text" "$folder/out" <<'EOF' || say "hone $*: no error object: $(head -c 400 "$folder/out")"
+        python3 - "$status" "$text" "$folder/out" <<'EOF' || say \
+            "hone $*: no error object: $(head -c 400 "$folder/out")"
 import json, sys
 e = json.load(open(sys.argv[3]))["error"]
 assert e["status"] == sys.argv[1] and sys.argv[2] in e["message"] and e["command"], e
@@ -115,14 +120,40 @@ EOF
     sorry BAD_INPUT "no case" conformance "$folder" --json
     sorry BAD_INPUT "no device 'none'" bench "$model" --device none --json
     sorry IO "nope" bench nope --json
-    "$hone" check "$model" none --dim batch=0x --json 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); assert [x["ok"] for x in a] == [False, False], a' || say "check of two models, --json, with a wrong --dim"
-    "$hone" run "$model" --check "$source/examples/digits/test_data_set_0" --rtol 0 --atol 0 --interpret --json 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["outputs"][0]["check"]["ok"] is False, a' || say "a failed --check is one object"
+    "$hone" check "$model" none --dim batch=0x --json 2>/dev/null |
+        python3 -c 'import json, sys
+a = json.load(sys.stdin)
+assert [x["ok"] for x in a] == [False, False], a' || say "check of two models, --json, with a wrong --dim"
+    "$hone" run "$model" --check "$source/examples/digits/test_data_set_0" --rtol 0 --atol 0 --interpret \
+        --json 2>/dev/null | python3 -c \
+            'import json, sys; a = json.load(sys.stdin); assert a["outputs"][0]["check"]["ok"] is False, a' ||
+                say "a failed --check is one object"
     # Fields have types.
-    "$hone" inspect "$model" --json | python3 -c 'import json, sys; a = json.load(sys.stdin); i = a["summary"]["inputs"][0]; assert i["dims"] == ["batch", 1, 28, 28] and i["dtype"] == "f32", i; assert a["dims_guessed"] == {"batch": 1} and a["dims_given"] == {}, a' || say "inspect --json"
-    "$hone" check "$model" --dim batch=4 --json | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["dims_given"] == {"batch": 4} and a["dims_guessed"] == {}, a' || say "check --json"
-    "$hone" zoo resnet18 --json | python3 -c 'import json, sys; a = json.load(sys.stdin)[0]; assert a["inputs"][0]["dims"] == [1, 3, 224, 224], a; assert {"name": "batch", "default": 1, "lowest": 1, "highest": a["options"][0]["highest"], "step": 1} == a["options"][0], a' || say "zoo --json"
-    "$hone" bench "$model" --runs 2 --json | python3 -c 'import json, sys; a = json.load(sys.stdin)["inputs"][0]; assert a["dims"] == [1, 1, 28, 28] and a["dtype"] == "f32", a' || say "bench --json"
-    "$hone" version --json | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["compiler"] and a["cpu_level"] and "commit" in a, a' || say "version --json"
+    "$hone" inspect "$model" --json |
+        python3 -c 'import json, sys
+a = json.load(sys.stdin)
+i = a["summary"]["inputs"][0]
+assert i["dims"] == ["batch", 1, 28, 28] and i["dtype"] == "f32", i
+assert a["dims_guessed"] == {"batch": 1} and a["dims_given"] == {}, a' || say "inspect --json"
+    "$hone" check "$model" --dim batch=4 --json |
+        python3 -c 'import json, sys
+a = json.load(sys.stdin)
+assert a["dims_given"] == {"batch": 4} and a["dims_guessed"] == {}, a' || say "check --json"
+    "$hone" zoo resnet18 --json |
+        python3 -c 'import json, sys
+a = json.load(sys.stdin)[0]
+batch = a["options"][0]
+assert a["inputs"][0]["dims"] == [1, 3, 224, 224], a
+assert {"name": "batch", "default": 1, "lowest": 1, "highest": batch["highest"], "step": 1} == batch, a' ||
+        say "zoo --json"
+    "$hone" bench "$model" --runs 2 --json |
+        python3 -c 'import json, sys
+a = json.load(sys.stdin)["inputs"][0]
+assert a["dims"] == [1, 1, 28, 28] and a["dtype"] == "f32", a' || say "bench --json"
+    "$hone" version --json |
+        python3 -c 'import json, sys
+a = json.load(sys.stdin)
+assert a["compiler"] and a["cpu_level"] and "commit" in a, a' || say "version --json"
 fi
 
 # Inputs said on the command line: numbers for all elements or one each, fills, archives, another type.
@@ -149,14 +180,17 @@ np.save(f"{f}/big.npy", x.astype(np.float64) + 1e300)
 np.save(f"{f}/u8.npy", (x * 255).astype(np.uint8))
 EOF
     want=$("$hone" run "$model" -i "$seven" -q | tail -n 1)
-    for file in "$folder/stored.npz" "image=$folder/stored.npz" "image=$folder/deflated.npz" "image=$folder/deflated.npz:image" "$folder/alone.npz"; do
-        [[ $("$hone" run "$model" -i "$file" -q | tail -n 1) == "$want" ]] || say "--input $file gives another answer"
+    for file in "$folder/stored.npz" "image=$folder/stored.npz" "image=$folder/deflated.npz" \
+        "image=$folder/deflated.npz:image" "$folder/alone.npz"; do
+        [[ $("$hone" run "$model" -i "$file" -q | tail -n 1) == "$want" ]] ||
+            say "--input $file gives another answer"
     done
     try 1 "did you mean 'image'" run "$model" -i "$folder/wrong.npz"
     try 1 "has no array 'none'" run "$model" -i "image=$folder/stored.npz:none"
     try 1 "--cast converts it" run "$model" -i "$folder/f64.npy"
     try 0 "f64 converted to f32" run "$model" -i "$folder/f64.npy" --cast
-    [[ $("$hone" run "$model" -i "$folder/f64.npy" --cast -q | tail -n 1) == "$want" ]] || say "--cast gives another answer"
+    [[ $("$hone" run "$model" -i "$folder/f64.npy" --cast -q | tail -n 1) == "$want" ]] ||
+        say "--cast gives another answer"
     try 1 "which is no f32" run "$model" -i "$folder/big.npy" --cast
     try 0 "median" bench "$model" --runs 2 -i "$folder/f64.npy" --cast
     try 0 "f64 converted to f32" bench "$model" --runs 2 --batch 1 -i "$folder/f64.npy" --cast
@@ -168,11 +202,13 @@ EOF
         cp "$folder/deflated.npz" "$folder/flipped.npz"
         at=$(((k * 7919 + 13) % size))
         byte=$(od -An -tu1 -j $at -N 1 "$folder/flipped.npz")
-        printf "\\$(printf '%03o' $((byte ^ (1 << k % 8))))" | dd of="$folder/flipped.npz" bs=1 seek=$at conv=notrunc 2>/dev/null
+        printf "\\$(printf '%03o' $((byte ^ (1 << k % 8))))" |
+            dd of="$folder/flipped.npz" bs=1 seek=$at conv=notrunc 2>/dev/null
         for file in cut flipped; do
             "$hone" run "$model" -i "image=$folder/$file.npz" -q >"$folder/out" 2>&1
             rc=$?
-            [ $rc = 1 ] || { [ $rc = 0 ] && [ "$(tail -n 1 "$folder/out")" = "$want" ]; } || say "a damaged archive, case $k, $file: exit $rc, $(head -c 300 "$folder/out")"
+            [ $rc = 1 ] || { [ $rc = 0 ] && [ "$(tail -n 1 "$folder/out")" = "$want" ]; } ||
+                say "a damaged archive, case $k, $file: exit $rc, $(head -c 300 "$folder/out")"
         done
     done
 fi
@@ -207,11 +243,15 @@ try_in '"model": "-"' run - --json
 try_in "is written" inspect - --html "$folder/page.html"
 out=$("$hone" run - </dev/null 2>&1) && say "an empty stdin ran"
 [[ $out == *"stdin is empty"* ]] || say "an empty stdin: $out"
-printf 'op my.ops.Swish 1 (x[I..]: T) -> y[I..]: T\n  T: f16 bf16 f32 f64\n  attr beta = 1.0\n  y[i..] = x[i..] * sigmoid(beta * x[i..])\n' >"$folder/swish.hop"
+printf 'op my.ops.Swish 1 (x[I..]: T) -> y[I..]: T\n  T: f16 bf16 f32 f64\n'\
+'  attr beta = 1.0\n  y[i..] = x[i..] * sigmoid(beta * x[i..])\n' >"$folder/swish.hop"
 try 1 "Swish" run "$source/examples/user_op/model.onnx"
-for call in "run" "check" "bench --runs 2" "inspect" "explain --node 0" "profile --runs 2" "compile -o $folder/x.onnx --json"; do
-    case $call in compile*) try 1 "cannot export" ${call%% *} "$source/examples/user_op/model.onnx" ${call#* } --ops "$folder/swish.hop" ;;
-    *) try 0 "" ${call%% *} "$source/examples/user_op/model.onnx" ${call#"${call%% *}"} --ops "$folder/swish.hop" ;; esac
+for call in "run" "check" "bench --runs 2" "inspect" "explain --node 0" "profile --runs 2" \
+    "compile -o $folder/x.onnx --json"; do
+    case $call in compile*) try 1 "cannot export" ${call%% *} "$source/examples/user_op/model.onnx" \
+        ${call#* } --ops "$folder/swish.hop" ;;
+    *) try 0 "" ${call%% *} "$source/examples/user_op/model.onnx" ${call#"${call%% *}"} --ops \
+        "$folder/swish.hop" ;; esac
 done
 echo "op broken" >"$folder/broken.hop"
 try 1 "broken.hop:1:" run "$model" --ops "$folder/broken.hop"
@@ -221,14 +261,19 @@ try 1 "No such file" run "$model" --ops "$folder/none.hop"
 export HONE_CPU=bogus
 for call in "run $model" "devices" "check $model" "version"; do try 1 "HONE_CPU is 'bogus'" $call; done
 unset HONE_CPU
-for call in "run $model --save $folder/none/out" "bench $model --save $folder/none/x" "inspect $model --html $folder/none/x" "compile $model -o $folder/none/x.onnx" "zoo resnet18 -o $folder/none/x.onnx" "compare $model --with none --html $folder/none/x" "profile $model --trace $folder/none/x" "load http://127.0.0.1:1 --model x --csv $folder/none/x" "tune $model -o /dev/null/x"; do
+for call in "run $model --save $folder/none/out" "bench $model --save $folder/none/x" \
+    "inspect $model --html $folder/none/x" "compile $model -o $folder/none/x.onnx" \
+        "zoo resnet18 -o $folder/none/x.onnx" "compare $model --with none --html $folder/none/x" \
+            "profile $model --trace $folder/none/x" "load http://127.0.0.1:1 --model x --csv $folder/none/x" \
+                "tune $model -o /dev/null/x"; do
     SECONDS=0
     out=$("$hone" $call 2>&1) && say "hone $call: exit 0"
     [ $SECONDS -le 2 ] || say "hone $call: found out after $SECONDS s"
 done
 printf 'a\nb\n' >"$folder/two.txt"
 try 0 "has 2 names, output 'probability' 10 classes" run "$model" --top 2 --labels "$folder/two.txt"
-[ "$("$hone" run "$model" --top 1 --labels "$source/examples/digits/labels.txt" 2>&1 >/dev/null)" = "" ] || say "labels that fit are remarked on"
+[ "$("$hone" run "$model" --top 1 --labels "$source/examples/digits/labels.txt" 2>&1 >/dev/null)" = "" ] ||
+    say "labels that fit are remarked on"
 
 # profile: every node once, shares that make a whole, rates that follow from work and time.
 try 0 "Conv + Relu" profile "$model" --runs 20 -t1
@@ -253,11 +298,15 @@ EOF
 import json, sys
 a = json.load(open(sys.argv[1]))
 rows = a["rows"]
-assert len(rows) == 8 == len({r["node"] for r in rows}) and a["runs"] == 20 and a["threads"] == 1 and a["advice"]
-assert abs(sum(r["share"] for r in rows) - 1) < 1e-6 and [r["ms"] for r in rows] == sorted((r["ms"] for r in rows), reverse=True)
+assert len(rows) == 8 == len({r["node"] for r in rows}) and a["runs"] == 20
+assert a["threads"] == 1 and a["advice"]
+assert abs(sum(r["share"] for r in rows) - 1) < 1e-6
+assert [r["ms"] for r in rows] == sorted((r["ms"] for r in rows), reverse=True)
 conv = next(r for r in rows if r["node"] == "node_conv2d_1")
-assert conv["flops"] == 457856 and abs(conv["gflops_per_s"] - conv["flops"] / conv["ms"] / 1e6) < 1e-3 * conv["gflops_per_s"], conv
-assert 0 < a["steps_ms"] and a["roofs"]["flops_per_s"] > 1e8 and conv["bound"] in ("arithmetic", "memory", "cache")
+assert conv["flops"] == 457856
+assert abs(conv["gflops_per_s"] - conv["flops"] / conv["ms"] / 1e6) < 1e-3 * conv["gflops_per_s"], conv
+assert 0 < a["steps_ms"] and a["roofs"]["flops_per_s"] > 1e8
+assert conv["bound"] in ("arithmetic", "memory", "cache")
 EOF
 fi
 
@@ -300,7 +349,8 @@ completes "$source/examples/digits/test_data_set_0" hone run m.onnx --check "$so
 for shell in zsh fish; do
     "$hone" completion $shell >"$folder/hone.$shell" || say "completion $shell"
     command -v $shell >/dev/null || continue
-    $shell -n "$folder/hone.$shell" >"$folder/log" 2>&1 || say "$shell does not take its completion: $(head -n 3 "$folder/log")"
+    $shell -n "$folder/hone.$shell" >"$folder/log" 2>&1 ||
+        say "$shell does not take its completion: $(head -n 3 "$folder/log")"
 done
 
 if command -v fish >/dev/null; then # it can be asked
@@ -314,7 +364,8 @@ if script -qec true /dev/null >/dev/null 2>&1; then
     [ "$(TERM=dumb script -qec "$hone check $model" /dev/null 2>/dev/null | grep -c $'\033')" = 0 ] || say "escapes on a dumb terminal"
     seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1" /dev/null 2>/dev/null)
     [[ $seen == *"] "*" of "* ]] || say "no progress on a terminal in more than a second"
-    seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1 -q" /dev/null 2>/dev/null)
+    seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1 -q" /dev/null \
+        2>/dev/null)
     [[ $seen != *"[#"* ]] || say "progress in spite of -q"
 fi
 echo "$failed failed"

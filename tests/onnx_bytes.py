@@ -24,7 +24,9 @@ def port(name, elem, dims):
 
 def model(ports, nodes, outputs):
     """A file: inputs (name, element type, dims), nodes (op, inputs, outputs), outputs as inputs."""
-    graph = b"".join(field(1, b"".join(field(1, i) for i in ins) + b"".join(field(2, o) for o in outs) + field(4, op))
+    graph = b"".join(field(1, b"".join(field(1, i) for i in ins) + b"".join(field(2, o) for o in outs)
+                           + field(4, op))
                      for op, ins, outs in nodes)
-    graph += field(2, "g") + b"".join(field(11, port(*p)) for p in ports) + b"".join(field(12, port(*p)) for p in outputs)
+    graph += field(2, "g") + b"".join(field(11, port(*p)) for p in ports) + b"".join(field(12, port(*p))
+        for p in outputs)
     return field(1, 8) + field(7, graph) + field(8, field(2, 17))

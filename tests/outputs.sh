@@ -16,7 +16,8 @@ ln "$model" "$folder/hard.onnx"
 mkdir "$folder/out"
 ln "$model" "$folder/out/output_0.npy"
 as_it_was() {
-    cmp -s "$model" "$source/examples/digits/model.onnx" && cmp -s "$folder/seven.npy" "$source/examples/digits/seven.npy" && [ -L "$folder/soft.html" ] && return
+    cmp -s "$model" "$source/examples/digits/model.onnx" &&
+        cmp -s "$folder/seven.npy" "$source/examples/digits/seven.npy" && [ -L "$folder/soft.html" ] && return
     echo "$1: an input was written over"
     failed=$((failed + 1))
     cp "$source/examples/digits/model.onnx" "$model"
@@ -50,7 +51,8 @@ cmp -s "$folder/w.data" "$folder/copy" || { echo "external data was written over
 echo old >"$folder/page.html"
 ln -s page.html "$folder/link.html"
 try 0 "is written" inspect "$model" --html "$folder/link.html"
-[ -L "$folder/link.html" ] && grep -q '</html>' "$folder/page.html" || { echo "--html through a link"; failed=$((failed + 1)); }
+[ -L "$folder/link.html" ] && grep -q '</html>' "$folder/page.html" || { echo "--html through a link"
+failed=$((failed + 1)); }
 try 0 "" inspect "$model" --html /dev/null
 [ -c /dev/null ] || { echo "/dev/null was replaced"; failed=$((failed + 1)); }
 ls "$folder" | grep -q '\.part$' && { echo "parts were left behind"; failed=$((failed + 1)); }

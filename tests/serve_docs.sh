@@ -16,8 +16,10 @@ port=$(sed -n 's/.*"http": \([0-9]*\).*/\1/p' "$folder/ready")
 n=0 failed=0
 while read -r line; do
     n=$((n + 1))
-    eval "${line//localhost:8000/127.0.0.1:$port}" >"$folder/answer" || { echo "failed: $line"; failed=$((failed + 1)); }
-    case $line in *classify*) grep -q '"class":17' "$folder/answer" || { echo "not an H: $(cat "$folder/answer")"; failed=$((failed + 1)); } ;; esac
+    eval "${line//localhost:8000/127.0.0.1:$port}" >"$folder/answer" || { echo "failed: $line"
+    failed=$((failed + 1)); }
+    case $line in *classify*) grep -q '"class":17' "$folder/answer" ||
+        { echo "not an H: $(cat "$folder/answer")"; failed=$((failed + 1)); } ;; esac
 done < <(sed -n 's/^\$ \(curl .*\)/\1/p' docs/24-serve.md)
 kill -TERM $server
 wait $server || { echo "the server ended with $?"; failed=$((failed + 1)); }

@@ -219,7 +219,12 @@ static void rows(void **state) {
             }
             assert_true(fabs(sum - total) <= 1e-6 * sum + (n ? 0 : 1e-30));
         }
-        if (worst > 2) fail_msg("%s: e^x is off by %g ulp", level->name, worst);
+#if defined(__aarch64__)
+        const double most = 1.3;
+#else
+        const double most = level->cpu ? 1 : 1.2;
+#endif
+        if (worst > most) fail_msg("%s: e^x is off by %g ulp", level->name, worst);
         /* scaled and masked, every length up to some vectors: each place by itself, and the sum; the row that
            is left as it is has the same sum, to the bit, and its largest value */
         for (int n = 1; n <= 5 * 16 + 3; n++) {

@@ -19,6 +19,7 @@
 
 typedef char *memory;
 #include "launches.h"
+#include "compile_c.h"
 
 extern const char hone_fn_text[], hone_storage_text[];
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HONE_EMULATED)
@@ -175,20 +176,7 @@ static void launch(const job *j, const hone_launch *l, const memories *m, int64_
 
 /* ---- compiling ---- */
 static bool compile(const char *text, const char *stem, void **library) {
-    char path[160], command[512];
-    snprintf(path, sizeof path, "%s/%s.c", batch.folder, stem);
-    FILE *f = fopen(path, "w");
-    if (!f) return false;
-    fputs(text, f);
-    if (fclose(f)) return false;
-    snprintf(command, sizeof command,
-             "cc -O0 -std=gnu11 -Wno-unknown-pragmas -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > "
-             "%s/%s.log 2>&1",
-             batch.folder, stem, path, batch.folder, stem);
-    if (system(command)) return false;
-    snprintf(path, sizeof path, "%s/%s.so", batch.folder, stem);
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return *library != NULL;
+    return compile_c(batch.folder, stem, text, "-std=gnu11 -Wno-unknown-pragmas", library);
 }
 static void flush(void) {
     if (batch.waiting) {

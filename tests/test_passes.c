@@ -180,6 +180,7 @@ static void text_memory(void **state) { /* each allocation fails in turn */
 }
 
 /* ---- running ------------------------------------------------------------------------------------------- */
+static bool far_numbers;                             /* all bits of integers; floats from 2^-20 to 2^20 */
 static hone_value *random_value(const hone_var *v) { /* symbols are 3 */
     int64_t dim[HONE_MAX_RANK];
     hone_value *x;
@@ -189,6 +190,7 @@ static hone_value *random_value(const hone_var *v) { /* symbols are 3 */
     for (int64_t k = 0; k < n; k++) {
         char *at = (char *)x->data + (size_t)k * hone_dtypes[v->dtype].bytes;
         hone_scalar real = {.f64 = (double)(draw() % 2001) / 500 - 2}, whole = {.i64 = (int64_t)(draw() % 3)};
+        if (far_numbers) real.f64 = ldexp(real.f64, (int)(draw() % 41) - 20), whole.i64 = (int64_t)draw();
         if (hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT)
             hone_dtype_store(v->dtype, at, HONE_F64, real, false);
         else if (v->dtype != HONE_DTYPE_STRING) hone_dtype_store(v->dtype, at, HONE_I64, whole, false);
@@ -337,6 +339,19 @@ static const row rows[] = {
      "= Exp(x); v, _ = TopK(x, "
      "k); _, i = TopK(x, k); j = Cast(i) {to: f32}; c = Add(v, j); }",
      "graph g (x: f32[4]) -> y, z, w { y = Relu(x); z = Relu(x); w = Exp(x); }"},
+    {"same: what differs in one attribute only, of text, floats or integers",
+     {hone_pass_infer, hone_pass_same, hone_pass_dead},
+     "graph g (x: f32[1, 4, 1, 1]) -> y, z, u, v, s, t { y = DepthToSpace(x) {blocksize: 2, mode: \"DCR\"}; "
+     "z = "
+     "DepthToSpace(x) {blocksize: 2, mode: \"CRD\"}; u = Elu(x) {alpha: 1.5}; v = Elu(x) {alpha: 1.25}; s = "
+     "Transpose(x) {perm: [0, 2, 1, 3]}; t = Transpose(x) {perm: [0, 2, 3, 1]}; }",
+     NULL},
+    {"same: of two outputs the second leaves the graph twice",
+     {hone_pass_infer, hone_pass_same, hone_pass_dead},
+     "graph g (x: f32[4]) -> y, b, d { a, b = Split(x) {num_outputs: 2}; c, d = Split(x) {num_outputs: 2}; y "
+     "= "
+     "Add(a, c); }",
+     NULL},
     {"same: chance is never the same",
      {hone_pass_infer, hone_pass_same},
      "graph g (x: f32[4]) -> y { a = RandomUniformLike(x); b = RandomUniformLike(x); y = Sub(a, b); }",
@@ -508,9 +523,75 @@ static void passes_rows(void **state) {
         free(got), free(want);
     }
 }
+/* What they become is longer than a row should be; it must compute the same. */
+static const char *const run_only[] = {
+    /* stride: kernels lengthened along both axes, of several channels */
+    "graph g (x: f32[1, 2, 3, 4]) -> y { w: f32[2, 3, 3, 5] = random(1, -1, 1); b: f32[3] = {1, 2, 3}; y = "
+    "ConvTranspose(x, w, b) {strides: [2, 3], pads: [1, 0, 0, 1]}; }",
+};
 static void passes_run(void **state) {
     (void)state;
+    for (size_t k = 0; k < sizeof run_only / sizeof *run_only; k++) run_both(run_only[k]);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) run_both(rows[k].before);
+}
+/* A scale or a shift by each of the four ops, with the constant on either side, one number or one a channel,
+   before and after each product, with pads and without. */
+static void affine_run(void **state) {
+    static const char *const ops[] = {"Add", "Sub", "Mul", "Div"};
+    static const struct {
+        const char *op, *attr, *x, *w;
+        int ins, outs, inner; /* channels of x and of y, dims behind them */
+    } products[] = {
+        {"Conv", "{group: 2}", "2, 4, 5", "6, 2, 3", 4, 6, 1},
+        {"Conv", "{group: 2, pads: [1, 0]}", "2, 4, 5", "6, 2, 3", 4, 6, 1},
+        {"ConvTranspose", "{group: 2, strides: [2]}", "2, 4, 5", "4, 3, 2", 4, 6, 1},
+        {"Gemm", "{transB: 1}", "2, 4", "6, 4", 4, 6, 0},
+        {"Gemm", "{alpha: 0.5}", "2, 4", "4, 6", 4, 6, 0},
+        {"MatMul", "", "2, 3, 4", "4, 6", 4, 6, 0},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof products / sizeof *products; k++)
+        for (int form = 0; form < 4 * 2 * 2 * 2; form++) {
+            const bool first = form & 1, one = form & 2, before = form & 4;
+            const char *op = ops[form / 8], *of = before ? "x" : "a";
+            char text[600], c[32] = "1", by[80];
+            if (!one)
+                snprintf(c, sizeof c, products[k].inner ? "%d, 1" : "%d",
+                         before ? products[k].ins : products[k].outs);
+            snprintf(by, sizeof by, "%s(%s, %s)", op, first ? "c" : of, first ? of : "c");
+            if (before)
+                snprintf(
+                    text, sizeof text,
+                    "graph g (x: f32[%s]) -> y { w: f32[%s] = random(1, -1, 1); c: f32[%s] = random(2, 1, "
+                    "2); a = %s; y = %s(a, w) %s; }",
+                    products[k].x, products[k].w, c, by, products[k].op, products[k].attr);
+            else
+                snprintf(
+                    text, sizeof text,
+                    "graph g (x: f32[%s]) -> y { w: f32[%s] = random(1, -1, 1); c: f32[%s] = random(2, 1, "
+                    "2); a = %s(x, w) %s; y = %s; }",
+                    products[k].x, products[k].w, c, products[k].op, products[k].attr, by);
+            run_both(text);
+        }
+}
+/* A Cast through each type, from each: what the type between loses is lost. */
+static void casts_run(void **state) {
+    static const char *const types[] = {"bool", "u8",  "u16", "u32",  "u64", "i8", "i16",
+                                        "i32",  "i64", "f16", "bf16", "f32", "f64"};
+    enum { TYPES = sizeof types / sizeof *types, FLOATS = 9 };
+    (void)state;
+    far_numbers = true;
+    for (int from = 0; from < TYPES; from++)
+        for (int through = 0; through < TYPES; through++) {
+            char text[200];
+            if (from >= FLOATS && through < FLOATS)
+                continue; /* beyond an integer's range, each may do its own */
+            snprintf(text, sizeof text,
+                     "graph g (x: %s[17]) -> y { a = Cast(x) {to: %s}; y = Cast(a) {to: %s}; }", types[from],
+                     types[through], through < FLOATS ? "i64" : "f64");
+            run_both(text);
+        }
+    far_numbers = false;
 }
 /* Each allocation of a pass fails in turn: an error, or a graph that is still right. */
 static void passes_memory(void **state) {
@@ -594,6 +675,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(text_round),    cmocka_unit_test(text_random),
                                        cmocka_unit_test(text_wrong),    cmocka_unit_test(text_memory),
                                        cmocka_unit_test(passes_rows),   cmocka_unit_test(passes_run),
+                                       cmocka_unit_test(affine_run),    cmocka_unit_test(casts_run),
                                        cmocka_unit_test(passes_memory), cmocka_unit_test(models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "loops/storage.h"
+#include "compile_c.h"
 #include "walk.h"
 
 extern const char hone_fn_text[], hone_storage_text[];
@@ -54,20 +55,7 @@ static struct {
 } batch;
 /* ---- compiling and running ----------------------------------------------------------------------------- */
 static bool compile(const char *text, const char *stem, void **library) {
-    char path[160], command[512];
-    snprintf(path, sizeof path, "%s/%s.c", batch.folder, stem);
-    FILE *f = fopen(path, "w");
-    if (!f) return false;
-    fputs(text, f);
-    if (fclose(f)) return false;
-    snprintf(command, sizeof command,
-             "cc -O0 -std=c11 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > "
-             "%s/%s.log 2>&1",
-             batch.folder, stem, path, batch.folder, stem);
-    if (system(command)) return false;
-    snprintf(path, sizeof path, "%s/%s.so", batch.folder, stem);
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return *library != NULL;
+    return compile_c(batch.folder, stem, text, "-std=c11 -Wall -Wextra -Werror", library);
 }
 static void calls_seed(void);
 static int set_up(void **state) {

@@ -59,8 +59,8 @@ static const row rows[] = {
      "QLinearConv"},
     {"scales along the wrong axis", "u8[2, 3, 9, 11]",
      X
-     "ys: f32[] = {0.13}; yz: u8[] = {121}; " W
-     "ws: f32[3] = random(2, 0.001, 0.006); wz: i8[3] = random(3, 0, 0); b: f32[7] = random(5, -1, 1); " CONV(
+     "ys: f32[] = {0.13}; yz: u8[] = {121}; wq: i8[3, 3, 3, 3] = random(1, -127, 127); "
+     "ws: f32[3] = random(2, 0.001, 0.006); wz: i8[3] = random(3, 0, 0); b: f32[3] = random(5, -1, 1); " CONV(
          "1", SUM "y = QuantizeLinear(v, ys, yz); "),
      NULL},
     {"a scale that is not positive", "u8[2, 3, 9, 11]",
@@ -250,6 +250,14 @@ static const row rows[] = {
        "Split(x, two) {axis: 1}; c = Sigmoid(b); cq = QuantizeLinear(c, as, az); d = DequantizeLinear(cq, "
        "as, az); v = Concat(a, d) {axis: "
        "1}; y = QuantizeLinear(v, ys, yz); ",
+     "Table"},
+    {"parts of other zero points, joined", "u8[2, 6, 9, 11]",
+     X "as: f32[] = {0.02}; az: u8[] = {100}; two: i64[2] = {2, 4}; x = DequantizeLinear(q, s, z); a, b = "
+       "Split(x, two) {axis: 1}; c = Sigmoid(b); cq = QuantizeLinear(c, as, az); d = DequantizeLinear(cq, "
+       "as, az); v = Concat(a, d) {axis: 1}; y = QuantizeLinear(v, as, az); ",
+     "Table"},
+    {"a pair of the same numbers in another type", "u8[5, 33]",
+     X "yz: i8[] = {117}; x = DequantizeLinear(q, s, z); v = Identity(x); y = QuantizeLinear(v, s, yz); ",
      "Table"},
     {"bytes cast and clipped before they are read", "u8[5, 33]",
      X "ys: f32[] = {0.13}; yz: u8[] = {121}; lo: u8[] = {0}; hi: u8[] = {127}; wq: i8[33, 9] = random(1, "

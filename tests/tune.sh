@@ -28,7 +28,8 @@ try 1 "none.onnx" tune "$folder/none.onnx"
 try 1 "No such file" run "$model" --wisdom "$folder/none.txt"
 [ "${HONE_RUNNER:-}" ] || try 1 "No such file" bench "$model" --wisdom "$folder/none.txt" --runs 2
 
-# A file of our own, then the same again: it goes on. Where a round was noisy nothing may be kept; the trials always are.
+# A file of our own, then the same again: it goes on. Where a round was noisy nothing may be kept; the trials
+# always are.
 try 0 "tried " tune "$model" --budget 300ms -o "$folder/w.txt"
 try 0 "model " tune "$model" --budget 300ms -o "$folder/w.txt" --all
 try 0 "by earlier calls" tune "$model" --budget 300ms -o "$folder/w.txt"
@@ -39,7 +40,8 @@ if command -v python3 >/dev/null; then
 import json, sys
 r = json.load(sys.stdin)
 assert r["resumed"] > 0 and r["tried"] <= r["candidates"] and r["threads"] >= 1, r
-assert r["problems"] and all(p["layers"] >= 1 and p["best"]["ns"] <= p["estimate"]["ns"] for p in r["problems"]), r
+assert r["problems"] and \
+    all(p["layers"] >= 1 and p["best"]["ns"] <= p["estimate"]["ns"] for p in r["problems"]), r
 assert r["model"]["runs"] >= 7 and r["model"]["before_ms"] > 0, r
 ' || { echo "the JSON of tune is not as it should be"; failed=$((failed + 1)); }
 fi
@@ -67,7 +69,8 @@ HONE_WISDOM=none try 0 "time" run "$model"
 no "$file"
 
 # Of another machine, of other kernels, damaged: not used, with a word, and the answers are right.
-for change in 's/^cpu .*/cpu Another/ another-CPU' 's/^kernels .*/kernels 0/ other-kernels' 's/^level .*/level 0/ another-level' \
+for change in 's/^cpu .*/cpu Another/ another-CPU' 's/^kernels .*/kernels 0/ other-kernels' \
+    's/^level .*/level 0/ another-level' \
     '$d cut-off' '5s/ : /;/ line-5' '5s/[0-9]\+$/x/ line-5' 's/^end .*/end 7/ count'; do
     sed "${change% *}" "$folder/one.txt" >"$folder/bad.txt"
     why=${change##* }

@@ -200,9 +200,9 @@ static inline int twin_check(const char *text, hone_value *(*input)(const hone_g
 }
 /* What a sum of products can be off by: c roundings of the sum of the magnitudes of its terms, which is what
    the same graph makes of magnitudes, where functions that make no difference larger (HardSwish: by 1.5) are
-   left out. */
-static const char *const twin_functions[] = {"Sigmoid(", "HardSwish(", "HardSigmoid(",
-                                             "Tanh(",    "Relu(",      "Clip("};
+   left out; what goes from 0 to 1 counts as more than that, for it may be a factor. */
+static const char *const twin_functions[] = {"Sigmoid(", "HardSwish(", "HardSigmoid(", "Tanh(",
+                                             "Relu(",    "Clip(",      "Neg("};
 static void twin_magnitudes(hone_value *x) {
     for (int64_t q = 0; x && x->dtype == HONE_DTYPE_F32 && q < hone_value_count(x); q++)
         ((float *)x->data)[q] = fabsf(((float *)x->data)[q]);
@@ -211,11 +211,16 @@ static void twin_terms(const char *text, hone_value *const *in, int n_in, hone_v
     static char plain[8192];
     size_t n = 0;
     for (const char *p = text; *p && n + 16 < sizeof plain;) {
-        size_t skip = 0;
-        for (size_t f = 0; f < sizeof twin_functions / sizeof *twin_functions && !skip; f++)
+        size_t skip = 0, f = 0;
+        if (!strncmp(p, "Sub(", 4)) memcpy(plain + n, "Add(", 4), n += 4, p += 4;
+        for (; f < sizeof twin_functions / sizeof *twin_functions && !skip; f++)
             if (!strncmp(p, twin_functions[f], strlen(twin_functions[f]))) skip = strlen(twin_functions[f]);
-        if (skip) memcpy(plain + n, "Identity(", 9), n += 9, p += skip;
-        else plain[n++] = *p++;
+        if (skip) { /* of its first operand */
+            const bool gate = strstr(twin_functions[f - 1], "Sigmoid(") != NULL;
+            memcpy(plain + n, gate ? "Softplus(" : "Identity(", 9), n += 9, p += skip;
+            while (*p != ',' && *p != ')' && n + 16 < sizeof plain) plain[n++] = *p++;
+            p += strcspn(p, ")");
+        } else plain[n++] = *p++;
     }
     plain[n] = 0;
     hone_graph *g;

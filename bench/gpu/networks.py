@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whole networks on an NVIDIA GPU beside PyTorch, in one run and in turns:  networks.py HONE [--batch 1,32] [--nets resnet50,...] [--rounds 3]
-f16, inputs and outputs on the GPU. Hone: `hone bench --device cuda --precision f16 --resident`, networks of its zoo. PyTorch: the same architectures from
-torchvision and transformers, channels last, cudnn.benchmark, eager and as a CUDA graph. A table of medians of the rounds: ms, and PyTorch's time over ours."""
+"""Whole networks on an NVIDIA GPU beside PyTorch, in one run and in turns:  networks.py HONE [--batch 1,32]
+[--nets resnet50,...] [--rounds 3]
+f16, inputs and outputs on the GPU. Hone: `hone bench --device cuda --precision f16 --resident`, networks
+of its zoo. PyTorch: the same architectures from torchvision and transformers, channels last,
+cudnn.benchmark, eager and as a CUDA graph. A table of medians of the rounds: ms, and PyTorch's time over
+ours."""
 import argparse
 import json
 import statistics
@@ -18,8 +21,10 @@ torch.backends.cudnn.benchmark = True
 def vision(name, size=224):
     import torchvision
 
-    model = getattr(torchvision.models, name)(weights=None).eval().half().cuda().to(memory_format=torch.channels_last)
-    return lambda b: (model, (torch.randn(b, 3, size, size, device="cuda", dtype=torch.half).to(memory_format=torch.channels_last),))
+    model = getattr(torchvision.models,
+                    name)(weights=None).eval().half().cuda().to(memory_format=torch.channels_last)
+    return lambda b: (model, (torch.randn(b, 3, size, size, device="cuda",
+                                          dtype=torch.half).to(memory_format=torch.channels_last),))
 
 
 def bert():
@@ -39,7 +44,8 @@ def gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config()).eval().half().cuda()
-    return lambda b: (lambda x: model(x, use_cache=False).logits, (torch.randint(0, 50000, (b, 128), device="cuda"),))
+    return lambda b: (lambda x: model(x, use_cache=False).logits,
+                      (torch.randint(0, 50000, (b, 128), device="cuda"),))
 
 
 NETS = {  # Hone's name: how PyTorch makes it
@@ -88,7 +94,8 @@ def graphed(model, inputs):
 
 def hone(binary, net, batch):
     out = subprocess.run(
-        [binary, "bench", f"zoo:{net}", "--device", "cuda", "--precision", "f16", "--resident", "--batch", str(batch), "--seconds", "0.3", "--json"],
+        [binary, "bench", f"zoo:{net}", "--device", "cuda", "--precision", "f16", "--resident", "--batch",
+         str(batch), "--seconds", "0.3", "--json"],
         capture_output=True, text=True, timeout=100)
     if out.returncode:
         raise RuntimeError(out.stdout.strip() + out.stderr.strip())
@@ -102,7 +109,9 @@ def main():
     p.add_argument("--nets", default=",".join(NETS))
     p.add_argument("--rounds", type=int, default=3)
     a = p.parse_args()
-    print(f"{'network':20} {'batch':>5} {'hone ms':>9} {'eager ms':>9} {'graph ms':>9} {'eager/hone':>10} {'graph/hone':>10}  spread of hone's")
+    print(
+        f"{'network':20} {'batch':>5} {'hone ms':>9} {'eager ms':>9} {'graph ms':>9} {'eager/hone':>10} "
+        f"{'graph/hone':>10}  spread of hone's")
     ratios = {}
     for net in a.nets.split(","):
         make = NETS[net]()
@@ -124,14 +133,20 @@ def main():
             except Exception as e:
                 print(f"{net:20} {batch:5}  {e}")
                 continue
-            h, e, g = statistics.median(ours), statistics.median(eager), statistics.median(graph) if graph else float("nan")
-            print(f"{net:20} {batch:5} {h:9.3f} {e:9.3f} {g:9.3f} {e / h:10.2f} {g / h:10.2f}  {100 * (max(ours) - min(ours)) / h:.0f} %", flush=True)
+            h, e, g = statistics.median(ours), statistics.median(eager), statistics.median(
+                graph) if graph else float("nan")
+            print(
+                f"{net:20} {batch:5} {h:9.3f} {e:9.3f} {g:9.3f} {e / h:10.2f} {g / h:10.2f}  "
+                f"{100 * (max(ours) - min(ours)) / h:.0f} %", flush=True)
             ratios.setdefault(batch, []).append((e / h, g / h))
         del make, model, inputs, replay
         torch.cuda.empty_cache()
     for batch, r in ratios.items():
-        print(f"batch {batch}: geometric means of {len(r)}: eager/hone {statistics.geometric_mean(x for x, _ in r):.2f}, "
-              f"graph/hone {statistics.geometric_mean(y for _, y in r if y == y):.2f}; least eager/hone {min(x for x, _ in r):.2f}")
+        print(
+            f"batch {batch}: geometric means of {len(r)}: eager/hone "
+            f"{statistics.geometric_mean(x for x, _ in r):.2f}, "
+              f"graph/hone {statistics.geometric_mean(y for _, y in r if y == y):.2f}; least eager/hone "
+              f"{min(x for x, _ in r):.2f}")
 
 
 if __name__ == "__main__":

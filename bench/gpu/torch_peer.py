@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers that are reached through PyTorch: cuDNN's convolutions and attention, FlashAttention, norms and softmax. A process that the harness
-starts: `make NAME SPEC` prepares a CUDA graph of 20 calls, `go NAME` replays it and answers with microseconds a call."""
+"""The peers that are reached through PyTorch: cuDNN's convolutions and attention, FlashAttention, norms
+and softmax. A process that the harness starts: `make NAME SPEC` prepares a CUDA graph of 20 calls, `go
+NAME` replays it and answers with microseconds a call."""
 import sys
 
 import torch
@@ -25,7 +26,8 @@ def make(name, v):
         else:
             b, c, h, s = v
             o, k, p, g = c, 3, 1, c
-        x, w = image(b, c, h), torch.randn(o, c // g, k, k, device="cuda", dtype=torch.half).to(memory_format=torch.channels_last)
+        x, w = image(b, c, h), torch.randn(o, c // g, k, k, device="cuda",
+                                           dtype=torch.half).to(memory_format=torch.channels_last)
         return lambda: F.conv2d(x, w, stride=s, padding=p, groups=g)
     if name in ("cudnn", "flash"):
         b, h, kv, q, k, d, causal = v

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dtype: the table of element types, and one element's load, store and cast: the definition that dtype_run.c
-   and every kernel must equal. Written for exactness, not for speed.
+   dtype: the table of element types, and one element's load, store and cast: the definition that
+   dtype_run.inc and every kernel must equal. Written for exactness, not for speed.
 
    Complex types are moved, never computed with: c64 passes as its 8 bytes in a u64; c128 fits no scalar (it
    loads as 0 and stores zeros). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dtype_small: what dtype.c and dtype_run.c share: the rows of the floats narrower than f32, and float →
+   dtype_small: what dtype.c and dtype_run.inc share: the rows of the floats narrower than f32, and float →
    integer. Private to base. */
 #ifndef HONE_BASE_DTYPE_SMALL_H
 #define HONE_BASE_DTYPE_SMALL_H

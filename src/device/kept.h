@@ -13,7 +13,7 @@ typedef struct {
 } hone_kept;
 /* Where the program made of these n texts is kept in `folder` (NULL: nowhere), under a name that ends so. */
 hone_kept hone_kept_name(const char *folder, const char *end, const char *const *part, int n);
-/* NULL: it is not there; else the caller hone_frees it */
+/* NULL: it is not there; else the caller frees it with hone_free */
 void *hone_kept_get(const hone_kept *, size_t *bytes);
 void hone_kept_put(const hone_kept *, const void *code, size_t bytes);
 #endif

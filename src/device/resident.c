@@ -12,7 +12,6 @@ typedef struct {
 struct hone_residents {
     pthread_mutex_t lock;
     hone_vec(resident) all;
-    size_t bytes;
 };
 hone_residents *hone_residents_create(void) {
     hone_residents *r = hone_alloc(sizeof *r);
@@ -22,7 +21,7 @@ hone_residents *hone_residents_create(void) {
 void hone_residents_empty(hone_residents *r) {
     for (int k = 0; k < r->all.n; k++)
         r->all.at[k].on.row->free(r->all.at[k].on.row, r->all.at[k].on.number, r->all.at[k].handle);
-    r->all.n = 0, r->bytes = 0;
+    r->all.n = 0;
 }
 void hone_residents_destroy(hone_residents *r) {
     if (!r) return;
@@ -41,7 +40,7 @@ static hone_status bring(hone_residents *r, const hone_unit *u, hone_queue *q, h
     if (!s && !hone_push(&r->all, ((resident){*u, base, there})))
         s = hone_fail(HONE_NO_MEMORY, "no memory for a model");
     if (s) u->row->free(u->row, u->number, there);
-    else r->bytes += bytes, *handle = there;
+    else *handle = there;
     return s;
 }
 hone_status hone_resident_get(hone_residents *r, const hone_unit *u, hone_queue *q, hone_packs *packs,
@@ -57,4 +56,3 @@ hone_status hone_resident_get(hone_residents *r, const hone_unit *u, hone_queue 
     if (!s) *handle = found;
     return s;
 }
-size_t hone_residents_bytes(const hone_residents *r) { return r->bytes; }

@@ -13,5 +13,4 @@ void hone_residents_empty(hone_residents *);
    when it returns. */
 hone_status hone_resident_get(hone_residents *, const hone_unit *, hone_queue *, hone_packs *, int32_t base,
                               void **handle) HONE_CHECKED;
-size_t hone_residents_bytes(const hone_residents *);
 #endif

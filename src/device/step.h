@@ -64,7 +64,7 @@ struct hone_step {
     /* floats that it can read or write as halves (bf16; on other devices than the CPU what precision says), a
        bit a ref; and those that are stored so (hone_steps_halve). They are 64 at most */
     uint64_t half_able, half_stored;
-    /* what was chosen for it (cpu/wisdom.h), or NULL: nothing to choose */
+    /* what was chosen for it (device/wisdom.h), or NULL: nothing to choose */
     const struct hone_decision *decision;
     uint64_t ns, runs; /* where a session profiles */
     uint32_t launches; /* of kernels, a run; 0: no device's */

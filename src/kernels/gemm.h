@@ -157,7 +157,7 @@ typedef struct {
     hone_gemm_i8_gathered_fn *run_gathered;     /* or NULL */
     hone_gemm_i8_requantize_fn *run_requantize; /* or NULL */
     void (*begin)(int64_t k),
-        /* as in gemm_bf16.h. Where k is less than `deep` only the first k bytes of a row, in whole groups of
+        /* as in gemm_half.h. Where k is less than `deep` only the first k bytes of a row, in whole groups of
            four, are read */
         (*end)(void);
     hone_gemm_i8_indirect_fn *run_indirect; /* or NULL */

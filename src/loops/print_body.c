@@ -167,31 +167,12 @@ void hone_body_term(hone_kernel *m, const hone_stage *s, bool lanes, const char 
         hone_text_put(p->out, "const %s value = ", hone_print_types[c]);
         put_value(m, s, source);
         hone_text_put(p->out, ";\n");
-        hone_print_line(p);
         if (lanes) {
+            hone_print_line(p);
             hone_text_put(p->out, "if (");
             put_better(m, s, "value", "(int64_t)hone_term");
             hone_text_put(p->out, ") acc = value, hone_best = (int64_t)hone_term;\n");
-        } else {
-            const char *cn = hone_ctype_names[c], *cmp = is_max(s) ? "acc < value" : "value < acc";
-            if (is_real(c))
-                hone_text_put(p->out,
-                              "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n", cn,
-                              cn, cmp);
-            else hone_text_put(p->out, "if (!begun || %s) {\n", cmp);
-            p->depth++;
-            hone_print_block inner = hone_print_open(p, &s->pick, 1);
-            p->out = &inner.text;
-            hone_print_name_shared(p);
-            hone_print_line(p);
-            hone_text_put(p->out, "acc = value, begun = 1, pick = ");
-            hone_print_child(p, s->pick, HONE_AT_SELECT);
-            hone_text_put(p->out, ";\n");
-            hone_print_close(p, &inner);
-            p->depth--;
-            hone_print_line(p);
-            hone_text_put(p->out, "}\n");
-        }
+        } else hone_print_arg(p, s);
     } else if (in_chunks(m, s) && !source) {
         if (!put_fused(m, s, "hone_part")) {
             hone_text_put(p->out, "hone_part += ");

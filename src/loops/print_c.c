@@ -68,24 +68,8 @@ static void reduction(hone_printer *p, const hone_stage *s) {
         hone_text_put(p->out, "const %s value = ", hone_print_types[c]);
         hone_print_expr(p, s->value);
         hone_text_put(p->out, ";\n");
-        hone_print_line(p); /* the first largest; NaN counts as larger than all */
-        if (real)
-            hone_text_put(p->out, "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n",
-                          cn, cn, max ? "acc < value" : "value < acc");
-        else hone_text_put(p->out, "if (!begun || %s) {\n", max ? "acc < value" : "value < acc");
-        p->depth++;
-        hone_print_block inner = hone_print_open(p, &s->pick, 1);
+        hone_print_arg(p, s);
         may_fail |= hone_print_fails(p, s->pick);
-        p->out = &inner.text;
-        hone_print_name_shared(p);
-        hone_print_line(p);
-        hone_text_put(p->out, "acc = value, begun = 1, pick = ");
-        hone_print_child(p, s->pick, HONE_AT_SELECT);
-        hone_text_put(p->out, ";\n");
-        hone_print_close(p, &inner);
-        p->depth--;
-        hone_print_line(p);
-        hone_text_put(p->out, "}\n");
     } else {
         const char *fn = s->reduce == HONE_REDUCE_SUM    ? "add"
                          : s->reduce == HONE_REDUCE_PROD ? "mul"

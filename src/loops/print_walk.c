@@ -454,3 +454,25 @@ void hone_print_name_indices(hone_printer *p, const hone_stage *s) {
         p->index[ids[k]] = hone_print_unique(p, base ? base : "i");
     }
 }
+void hone_print_arg(hone_printer *p, const hone_stage *s) {
+    const hone_ctype c = (hone_ctype)p->in->x[s->value].type;
+    const char *cn = hone_ctype_names[c],
+               *cmp = s->reduce == HONE_REDUCE_ARGMAX ? "acc < value" : "value < acc";
+    hone_print_line(p);
+    if (c == HONE_F32 || c == HONE_F64)
+        hone_text_put(p->out, "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n", cn,
+                      cn, cmp);
+    else hone_text_put(p->out, "if (!begun || %s) {\n", cmp);
+    p->depth++;
+    hone_print_block inner = hone_print_open(p, &s->pick, 1);
+    p->out = &inner.text;
+    hone_print_name_shared(p);
+    hone_print_line(p);
+    hone_text_put(p->out, "acc = value, begun = 1, pick = ");
+    hone_print_child(p, s->pick, HONE_AT_SELECT);
+    hone_text_put(p->out, ";\n");
+    hone_print_close(p, &inner);
+    p->depth--;
+    hone_print_line(p);
+    hone_text_put(p->out, "}\n");
+}

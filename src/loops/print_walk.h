@@ -101,4 +101,7 @@ typedef struct {
 hone_print_block hone_print_open(hone_printer *, const int32_t *root, int n);
 void hone_print_name_shared(hone_printer *); /* names what is used more than once */
 void hone_print_close(hone_printer *, hone_print_block *);
+/* Of an ARGMAX or ARGMIN: `value` becomes `acc`, and `pick` what goes with it, where it is the first of the
+   largest (least); NaN counts as larger (less) than all. `begun`: there was a term. */
+void hone_print_arg(hone_printer *, const hone_stage *);
 #endif

@@ -154,9 +154,10 @@ static hone_status allowed(const widening *w, hone_arena *a, const hone_node *n,
     if (truncates(w, n) || listed(n, others) || table(w, n) || cache(w, n)) return HONE_OK;
     /* its readers take it as it is */
     if (n->program->runs == HONE_RUNS_VIEW && n->n_out == 1 && large(w, n->out[0])) return HONE_OK;
-    /* there and back, with nothing in between, is a rounding that somebody wants */
+    /* there and back, with nothing in between, is a rounding that somebody wants; so is a half as another */
     if (n->program == w->cast) {
-        *yes = w->half[n->in[0]] || w->computed[n->out[0]];
+        const uint8_t from = w->half[n->in[0]], to = w->half[n->out[0]];
+        *yes = w->computed[n->out[0]] || (from && (!to || from == to));
         return HONE_OK;
     }
     bool halves = false;

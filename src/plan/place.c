@@ -204,7 +204,7 @@ hone_status hone_bind_copy_apart(hone_binder *b, const hone_level *l, int node, 
         return hone_bind_copy(b, l, node, from, to);
     if (from->fact.dtype == HONE_DTYPE_F32 && from->fact.dim[d] == 2 && to->stride[d] == 1 &&
         to->stride[row] == 2)
-        return hone_bind_copy(b, l, node, from, to); /* two rows become one: transposed.c */
+        return hone_bind_copy(b, l, node, from, to); /* two rows become one: transpose.c */
     hone_bound_var x = *from, y = *to;
     int64_t bytes = hone_dtypes[x.fact.dtype].bytes;
     x.fact.dim[d] = y.fact.dim[d] = 1;

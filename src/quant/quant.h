@@ -5,7 +5,7 @@
    - A form changes `graph` in place, or makes `result`; it comes as imported and settled by
      hone_passes_settle: constants folded, BatchNormalization in the weights, every node standard ONNX.
    - The room runs nothing itself: `runner` does (run/quantize.c), for it may not know plans and sessions.
-   - static*.c and their helpers are one form; weights*.c, dynamic.c and half.c are others: a file each, a
+   - static*.c and their helpers are one form; weights*.c and half.c are others: a file each, a
      line in forms.c. */
 #ifndef HONE_QUANT_QUANT_H
 #define HONE_QUANT_QUANT_H

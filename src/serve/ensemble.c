@@ -202,7 +202,6 @@ void hone_serve_ensemble_free(hone_serve_ensemble *g) {
         free(g->tensor[t].name), free(g->tensor[t].dims), free(g->tensor[t].shape);
     free(g->step), free(g->tensor), free(g->input), free(g->output), free(g->name), free(g);
 }
-bool hone_serve_ensemble_stateful(const hone_serve_ensemble *g) { return g->stateful; }
 
 /* ---- members ---- */
 

@@ -201,7 +201,6 @@ hone_serve_ensemble *hone_serve_ensemble_read(const char *name, const json_t *co
 /* holds the members, and fills version->port */
 int hone_serve_ensemble_bind(hone_serve_version *, hone_serve_version *const *member, hone_serve_error *);
 void hone_serve_ensemble_free(hone_serve_ensemble *);
-bool hone_serve_ensemble_stateful(const hone_serve_ensemble *);
 /* ensemble_run.c */
 void hone_serve_ensemble_submit(hone_serve_request *);
 /* sequence.c. All but _read and _free with the version's lock held. */

@@ -164,14 +164,6 @@ static int move(hone_serve_shared *s, const char *name, uint64_t offset, void *t
     pthread_rwlock_unlock(&s->lock);
     return e->code;
 }
-int hone_serve_shared_read(hone_serve_shared *s, const char *name, uint64_t offset, void *to, size_t bytes,
-                           hone_serve_error *e) {
-    return move(s, name, offset, to, NULL, bytes, e);
-}
-int hone_serve_shared_write(hone_serve_shared *s, const char *name, uint64_t offset, const void *from,
-                            size_t bytes, hone_serve_error *e) {
-    return move(s, name, offset, NULL, from, bytes, e);
-}
 
 int hone_serve_shared_input(hone_serve_shared *s, const hone_serve_place *p, const char *input, void *at,
                             size_t bytes, hone_value *texts, hone_serve_error *e) {

@@ -22,12 +22,6 @@ int hone_serve_shared_remove(hone_serve_shared *, bool cuda, const char *name, h
    `error`. */
 json_t *hone_serve_shared_list(hone_serve_shared *, bool cuda, const char *name, hone_serve_error *);
 
-/* Bytes at `offset` of a region. */
-int hone_serve_shared_read(hone_serve_shared *, const char *name, uint64_t offset, void *to, size_t bytes,
-                           hone_serve_error *);
-int hone_serve_shared_write(hone_serve_shared *, const char *name, uint64_t offset, const void *from,
-                            size_t bytes, hone_serve_error *);
-
 /* A tensor of a request, from a region; `at` and `bytes` as hone_serve_input gave them, or `texts`; given:
    what the request says it has there. */
 typedef struct {

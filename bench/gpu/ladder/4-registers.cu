@@ -24,12 +24,15 @@ KERNEL(hone_ladder, hone_cuda_contract, 256, 1) {
         sync_block();
         UNROLL for (int q = 0; q < STEP; q++) {
             float left[8], right[8];
-            UNROLL for (int i = 0; i < 8; i++) left[i] = f16_f32(tile_a[(y + 16 * i) * PITCH + q]), right[i] = f16_f32(tile_b[(x + 16 * i) * PITCH + q]);
+            UNROLL for (int i = 0; i < 8; i++)
+                left[i] = f16_f32(tile_a[(y + 16 * i) * PITCH + q]),
+                right[i] = f16_f32(tile_b[(x + 16 * i) * PITCH + q]);
             UNROLL for (int i = 0; i < 8; i++)
                 UNROLL for (int j = 0; j < 8; j++) sum[i][j] += left[i] * right[j];
         }
         sync_block();
     }
     UNROLL for (int i = 0; i < 8; i++)
-        UNROLL for (int j = 0; j < 8; j++) ((u16 *)a->c)[(m0 + y + 16 * i) * a->pitch_c + n0 + x + 16 * j] = f32_f16(sum[i][j]);
+        UNROLL for (int j = 0; j < 8; j++)
+            ((u16 *)a->c)[(m0 + y + 16 * i) * a->pitch_c + n0 + x + 16 * j] = f32_f16(sum[i][j]);
 }

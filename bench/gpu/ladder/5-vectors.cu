@@ -15,7 +15,10 @@ DEVICE void spread(float *tile, const u16 *from, i64 pitch) {
     UNROLL for (int i = 0; i < 2; i++) {
         /* a warp stores 32 neighbours, in 32 banks */
         const int row = THREAD % SIDE, k = (THREAD / SIDE + 2 * i) * 8;
-        union ALIGNED16 { u16 one[8]; u32x4 all; } v;
+        union ALIGNED16 {
+            u16 one[8];
+            u32x4 all;
+        } v;
         v.all = load16(from + row * pitch + k);
         UNROLL for (int e = 0; e < 8; e++) tile[(k + e) * SIDE + row] = f16_f32(v.one[e]);
     }
@@ -24,7 +27,8 @@ DEVICE void spread(float *tile, const u16 *from, i64 pitch) {
 DEVICE void take(float v[8], const float *row, int first) {
     UNROLL for (int h = 0; h < 2; h++) {
         const u32x4 four = shared_load16(shared_at(row + first + 64 * h));
-        v[4 * h] = BITS_F32(four.x), v[4 * h + 1] = BITS_F32(four.y), v[4 * h + 2] = BITS_F32(four.z), v[4 * h + 3] = BITS_F32(four.w);
+        v[4 * h] = BITS_F32(four.x), v[4 * h + 1] = BITS_F32(four.y), v[4 * h + 2] = BITS_F32(four.z),
+              v[4 * h + 3] = BITS_F32(four.w);
     }
 }
 KERNEL(hone_ladder, hone_cuda_contract, 256, 1) {
@@ -47,7 +51,9 @@ KERNEL(hone_ladder, hone_cuda_contract, 256, 1) {
     }
     UNROLL for (int i = 0; i < 8; i++)
         UNROLL for (int h = 0; h < 2; h++) { /* 4 neighbours of a row are 8 bytes */
-            u64 *to = (u64 *)((u16 *)a->c + (m0 + 4 * y + i % 4 + i / 4 * 64) * a->pitch_c + n0 + 4 * x + 64 * h);
-            *to = f32_f16x2(sum[i][4 * h], sum[i][4 * h + 1]) | (u64)f32_f16x2(sum[i][4 * h + 2], sum[i][4 * h + 3]) << 32;
+            u64 *to =
+                (u64 *)((u16 *)a->c + (m0 + 4 * y + i % 4 + i / 4 * 64) * a->pitch_c + n0 + 4 * x + 64 * h);
+            *to = f32_f16x2(sum[i][4 * h], sum[i][4 * h + 1]) |
+                  (u64)f32_f16x2(sum[i][4 * h + 2], sum[i][4 * h + 3]) << 32;
         }
 }

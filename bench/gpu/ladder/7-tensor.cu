@@ -16,8 +16,10 @@ DEVICE void fill(const hone_cuda_contract *a, int k) {
     if (k < a->k)
         UNROLL for (int i = 0; i < SIDE / 16; i++) {
             const int row = THREAD / 8 + 16 * i, piece = THREAD % 8;
-            copy16(stage + swizzle((u32)(row * ROW + piece * 16)), (const u16 *)a->a + (BLOCK_Y * SIDE + row) * a->pitch_a + k + piece * 8, 16);
-            copy16(stage + SIDE * ROW + swizzle((u32)(row * ROW + piece * 16)), (const u16 *)a->b + (BLOCK_X * SIDE + row) * a->pitch_b + k + piece * 8, 16);
+            copy16(stage + swizzle((u32)(row * ROW + piece * 16)),
+                   (const u16 *)a->a + (BLOCK_Y * SIDE + row) * a->pitch_a + k + piece * 8, 16);
+            copy16(stage + SIDE * ROW + swizzle((u32)(row * ROW + piece * 16)),
+                   (const u16 *)a->b + (BLOCK_X * SIDE + row) * a->pitch_b + k + piece * 8, 16);
         }
     copy_commit();
 }
@@ -33,12 +35,16 @@ KERNEL(hone_ladder, hone_cuda_contract, 128, 1) {
         copy_wait(STAGES - 2);
         sync_block();
         fill(a, k + (STAGES - 1) * STEP);
-        const u32 tile_a = shared_at(hone_shared) + (u32)(k / STEP % STAGES * STAGE), tile_b = tile_a + SIDE * ROW;
+        const u32 tile_a = shared_at(hone_shared) + (u32)(k / STEP % STAGES * STAGE),
+                  tile_b = tile_a + SIDE * ROW;
         UNROLL for (int q = 0; q < STEP / 16; q++) { /* an instruction takes 16 of k: 32 bytes */
             u32 left[4][4], right[4][4];
-            UNROLL for (int i = 0; i < 4; i++) matrix_load(left[i], tile_a + swizzle((u32)((m0 + i * 16 + lane % 16) * ROW + q * 32 + lane / 16 * 16)));
+            UNROLL for (int i = 0; i < 4; i++)
+                matrix_load(left[i], tile_a + swizzle((u32)((m0 + i * 16 + lane % 16) * ROW + q * 32 +
+                                                            lane / 16 * 16)));
             UNROLL for (int j = 0; j < 4; j++)
-                matrix_load(right[j], tile_b + swizzle((u32)((n0 + j * 16 + lane / 16 * 8 + lane % 8) * ROW + q * 32 + lane / 8 % 2 * 16)));
+                matrix_load(right[j], tile_b + swizzle((u32)((n0 + j * 16 + lane / 16 * 8 + lane % 8) * ROW +
+                                                             q * 32 + lane / 8 % 2 * 16)));
             UNROLL for (int i = 0; i < 4; i++)
                 UNROLL for (int j = 0; j < 8; j++) mma_f16(sum[i][j], left[i], right[j / 2] + j % 2 * 2);
         }
@@ -46,7 +52,9 @@ KERNEL(hone_ladder, hone_cuda_contract, 128, 1) {
     UNROLL for (int i = 0; i < 4; i++) /* a thread's sums: rows lane / 4 and 8 below, two columns */
         UNROLL for (int j = 0; j < 8; j++)
             UNROLL for (int h = 0; h < 2; h++) {
-                const int m = BLOCK_Y * SIDE + m0 + i * 16 + lane / 4 + 8 * h, n = BLOCK_X * SIDE + n0 + j * 8 + lane % 4 * 2;
-                *(u32 *)((u16 *)a->c + m * a->pitch_c + n) = f32_f16x2(sum[i][j][2 * h], sum[i][j][2 * h + 1]);
+                const int m = BLOCK_Y * SIDE + m0 + i * 16 + lane / 4 + 8 * h,
+                          n = BLOCK_X * SIDE + n0 + j * 8 + lane % 4 * 2;
+                *(u32 *)((u16 *)a->c + m * a->pitch_c + n) =
+                    f32_f16x2(sum[i][j][2 * h], sum[i][j][2 * h + 1]);
             }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_choose: sums of products (loops/match_contraction.h) as matrix multiplications: MatMul, Gemm,
    convolutions, attention, the input side of recurrent cells, and any user's op of that form. The tables of a
-   contraction, what follows it, and by which of the contract_*, planes and winograd files it goes.
+   contraction, what follows it, and by which of the contract_*, direct_conv and winograd files it goes.
 
    Operands are packed into panels (kernels/gemm.h) on the fly, constants once a model. Where B's subscripts
    may fall outside (a convolution's padding), packing writes zeros: an implicit im2col that never exists as a
@@ -18,7 +18,8 @@
 #include <string.h>
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
-enum { STREWN_PANELS = 4, STREWN_DEPTH = 256 };
+/* rows in no pieces are found one by one (gathered), not copied, up to so many panels and so deep */
+enum { GATHERED_PANELS = 4, GATHERED_DEPTH = 256 };
 /* The numbers that a choice is made for, and the choice: wisdom's where there is one, else what stands there
    already. */
 static hone_problem problem_of(const hone_contract *d) {
@@ -322,8 +323,8 @@ static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, co
                              : !d->epilogue_code);
     /* to copy rows takes about as long as to multiply them with one or two panels */
     d->gathered = !d->of.integers && !d->dwconv_nchw && !d->of.piece && !d->packed_a &&
-                  d->of.m > HONE_GEMM_SMALL_M && (d->kernel->pack_a || d->of.n <= STREWN_PANELS * d->nr) &&
-                  d->of.k <= STREWN_DEPTH;
+                  d->of.m > HONE_GEMM_SMALL_M && (d->kernel->pack_a || d->of.n <= GATHERED_PANELS * d->nr) &&
+                  d->of.k <= GATHERED_DEPTH;
     if ((d->of.integers && d->packed_b) || d->gathered) d->outside = hone_contract_outside(s->arena, d);
     if (d->dwconv_i8) hone_dwconv_int_choose(s->arena, d);
     else if (d->of.integers && d->packed_b && !d->packed_a &&

@@ -66,7 +66,7 @@ static inline const void *hone_cpu_constant(const hone_cpu_call *c, int tensor) 
 }
 /* where its panels are, packed the first time */
 hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *, hone_ref *out) HONE_CHECKED;
-/* images.c: the same call for one image of several, if one by one is how they are best done: then *n of
+/* batch_axis.c: the same call for one image of several, if one by one is how they are best done: then *n of
    them; else false. param: room for all of them. */
 bool hone_batch_axis_one(const hone_cpu_call *, hone_param *param, hone_cpu_call *one, int64_t *n);
 /* How many bytes each of the call's tensors is from image to image; 0 for those of the n_ref refs that

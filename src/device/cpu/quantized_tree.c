@@ -7,10 +7,10 @@
           * scale,  floats and numbers
 
    Elements that follow on in the result are taken some hundred at a time, each operand as a row of floats in
-   scratch; one that is the same again and again is put there
-   once. The arithmetic is that of the kernels behind sums (kernels/epilogue.h), in the program's own order:
-   the same bits. Where nothing is broadcast and nothing rounded
-   twice rows.c is asked first; what is floats throughout, or reads otherwise, is tile code. */
+   scratch; one that is the same again and again is put there once. The arithmetic is that of the kernels
+   behind sums (kernels/epilogue.h), in the program's own order: the same bits. Where nothing is broadcast and
+   nothing rounded twice quantized_elementwise.c is asked first; what is floats throughout, or reads
+   otherwise, is tile code. */
 #include <math.h>
 #include <string.h>
 

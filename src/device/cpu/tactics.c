@@ -7,8 +7,7 @@
 #include "loops/match_attention.h"
 #include "loops/match_rows.h"
 
-/* ---- what they may take
- * --------------------------------------------------------------------------------------- */
+/* ---- what they may take -------------------------------------------------------------------------------- */
 static const hone_stage *stage_of(const hone_cpu_call *c, int k) { return c->instance->stage + k; }
 static bool is(const hone_cpu_call *c, int k, hone_reduce reduce) {
     return stage_of(c, k)->reduce == reduce && stage_of(c, k)->over < 0;
@@ -68,8 +67,7 @@ static int recurrence(const hone_cpu_call *c, int k) {
     return n;
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 /* Estimates: AVX-512 at 2.5 GHz; a lane of an instruction a cycle is 0.4 ns. Tile code passes all its values
    through L1 once an operation; kernels keep them in registers. */
 static const hone_tactic tactics[] = {
@@ -97,8 +95,7 @@ static const hone_tactic tactics[] = {
 enum { TACTICS = sizeof tactics / sizeof *tactics };
 _Static_assert((int)TACTICS <= (int)HONE_MOST_RIVALS, "room for all of them");
 
-/* ---- estimates
- * ------------------------------------------------------------------------------------------------ */
+/* ---- estimates ----------------------------------------------------------------------------------------- */
 static void work_of(const hone_cpu_call *c, int k, double *points, double *results) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + k;
@@ -156,8 +153,7 @@ int hone_tactics_for(const hone_cpu_call *c, int stage, hone_rival *out) {
     return n;
 }
 
-/* ---- telling
- * -------------------------------------------------------------------------------------------------- */
+/* ---- telling ------------------------------------------------------------------------------------------- */
 /* Would it? By binding it to nothing. */
 static hone_status try_it(const hone_cpu_call *c, const hone_tactic *t, int stage, int *end, bool *does) {
     hone_template_builder m = {.arena = hone_arena_create(), .n_ref = c->instance->n_tensor};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   transpose_bytes: see turn.h. To turn an image of bytes takes a small part of what a convolution takes that
+   transpose_bytes: see cpu.h. To turn an image of bytes takes a small part of what a convolution takes that
    has to gather its window byte by byte. */
 #include "device/cpu/transpose.h"
 

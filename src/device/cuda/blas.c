@@ -4,12 +4,11 @@
 #include "device/cuda/blas.h"
 
 #include <dlfcn.h>
-#include <glob.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/library.h"
 #include "device/cuda/print.h"
 
 enum { MOST_WORKSPACE = 32 << 20, MOST_GPUS = 16 };
@@ -38,48 +37,22 @@ static struct {
 } lt;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void *open_pattern(const char *root, const char *rest) {
-    char pattern[600];
-    glob_t found = {0};
-    void *library = NULL;
-    if (root && snprintf(pattern, sizeof pattern, "%s%s", root, rest) < (int)sizeof pattern &&
-        !glob(pattern, 0, NULL, &found))
-        for (size_t k = 0; k < found.gl_pathc && !library; k++)
-            library = dlopen(found.gl_pathv[k], RTLD_NOW | RTLD_LOCAL);
-    globfree(&found);
-    return library;
-}
+static void *open_file(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 static void find(void) {
-    static const char *const plain[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
-    static const char in_python[] = "/lib/python3*/site-packages/nvidia/*/lib/libcublasLt.so.*";
-    const char *named = getenv("HONE_CUBLASLT");
-    void *library = named ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t k = 0; k < sizeof plain / sizeof *plain && !library && !named; k++)
-        library = dlopen(plain[k], RTLD_NOW | RTLD_LOCAL);
-    if (!library && !named) library = open_pattern("/usr/local/cuda", "/lib*/libcublasLt.so.*");
-    if (!library && !named) library = open_pattern(getenv("VIRTUAL_ENV"), in_python);
-    if (!library) return;
-    const struct {
-        void *to;
-        const char *name;
-    } wanted[] = {{&lt.create, "cublasLtCreate"},
-                  {&lt.desc, "cublasLtMatmulDescCreate"},
-                  {&lt.desc_free, "cublasLtMatmulDescDestroy"},
-                  {&lt.desc_set, "cublasLtMatmulDescSetAttribute"},
-                  {&lt.layout, "cublasLtMatrixLayoutCreate"},
-                  {&lt.layout_free, "cublasLtMatrixLayoutDestroy"},
-                  {&lt.layout_set, "cublasLtMatrixLayoutSetAttribute"},
-                  {&lt.wish, "cublasLtMatmulPreferenceCreate"},
-                  {&lt.wish_free, "cublasLtMatmulPreferenceDestroy"},
-                  {&lt.wish_set, "cublasLtMatmulPreferenceSetAttribute"},
-                  {&lt.suggest, "cublasLtMatmulAlgoGetHeuristic"},
-                  {&lt.product, "cublasLtMatmul"}};
-    lt.there = true;
-    for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
-        void *symbol = dlsym(library, wanted[k].name);
-        memcpy(wanted[k].to, &symbol, sizeof symbol);
-        lt.there &= symbol != NULL;
-    }
+    const hone_cuda_symbol wanted[] = {{&lt.create, "cublasLtCreate"},
+                                       {&lt.desc, "cublasLtMatmulDescCreate"},
+                                       {&lt.desc_free, "cublasLtMatmulDescDestroy"},
+                                       {&lt.desc_set, "cublasLtMatmulDescSetAttribute"},
+                                       {&lt.layout, "cublasLtMatrixLayoutCreate"},
+                                       {&lt.layout_free, "cublasLtMatrixLayoutDestroy"},
+                                       {&lt.layout_set, "cublasLtMatrixLayoutSetAttribute"},
+                                       {&lt.wish, "cublasLtMatmulPreferenceCreate"},
+                                       {&lt.wish_free, "cublasLtMatmulPreferenceDestroy"},
+                                       {&lt.wish_set, "cublasLtMatmulPreferenceSetAttribute"},
+                                       {&lt.suggest, "cublasLtMatmulAlgoGetHeuristic"},
+                                       {&lt.product, "cublasLtMatmul"}};
+    lt.there = hone_cuda_library("HONE_CUBLASLT", "cublasLt", open_file, wanted,
+                                 (int)(sizeof wanted / sizeof *wanted));
 }
 bool hone_blas_there(void) {
     pthread_once(&once, find);

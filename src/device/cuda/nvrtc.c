@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/library.h"
+
 typedef struct program *program;
 static struct {
     int (*version)(int *, int *);
@@ -38,50 +40,20 @@ static void *open_beside(const char *path) {
     globfree(&found);
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
-static void *open_pattern(const char *root, const char *rest) {
-    char pattern[600];
-    glob_t found = {0};
-    void *library = NULL;
-    if (root && snprintf(pattern, sizeof pattern, "%s%s", root, rest) < (int)sizeof pattern &&
-        !glob(pattern, 0, NULL, &found))
-        for (size_t k = 0; k < found.gl_pathc && !library; k++) library = open_beside(found.gl_pathv[k]);
-    globfree(&found);
-    return library;
-}
 static void find(void) {
-    static const char *const plain[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-    const char *named = getenv("HONE_NVRTC");
-    void *library = named ? open_beside(named) : NULL;
-    for (size_t k = 0; k < sizeof plain / sizeof *plain && !library && !named; k++)
-        library = dlopen(plain[k], RTLD_NOW | RTLD_LOCAL);
-    if (!library && !named) library = open_pattern("/usr/local/cuda", "/lib*/libnvrtc.so.*");
-    if (!library && !named)
-        library =
-            open_pattern(getenv("VIRTUAL_ENV"), "/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*");
-    if (!library && !named)
-        library =
-            open_pattern(getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*");
-    if (!library) return;
-    const struct {
-        void *to;
-        const char *name;
-    } wanted[] = {{&nvrtc.version, "nvrtcVersion"},
-                  {&nvrtc.create, "nvrtcCreateProgram"},
-                  {&nvrtc.compile, "nvrtcCompileProgram"},
-                  {&nvrtc.destroy, "nvrtcDestroyProgram"},
-                  {&nvrtc.cubin_size, "nvrtcGetCUBINSize"},
-                  {&nvrtc.cubin, "nvrtcGetCUBIN"},
-                  {&nvrtc.ptx_size, "nvrtcGetPTXSize"},
-                  {&nvrtc.ptx, "nvrtcGetPTX"},
-                  {&nvrtc.log_size, "nvrtcGetProgramLogSize"},
-                  {&nvrtc.log, "nvrtcGetProgramLog"},
-                  {&nvrtc.error, "nvrtcGetErrorString"}};
-    nvrtc.there = true;
-    for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
-        void *symbol = dlsym(library, wanted[k].name);
-        memcpy(wanted[k].to, &symbol, sizeof symbol);
-        nvrtc.there &= symbol != NULL;
-    }
+    const hone_cuda_symbol wanted[] = {{&nvrtc.version, "nvrtcVersion"},
+                                       {&nvrtc.create, "nvrtcCreateProgram"},
+                                       {&nvrtc.compile, "nvrtcCompileProgram"},
+                                       {&nvrtc.destroy, "nvrtcDestroyProgram"},
+                                       {&nvrtc.cubin_size, "nvrtcGetCUBINSize"},
+                                       {&nvrtc.cubin, "nvrtcGetCUBIN"},
+                                       {&nvrtc.ptx_size, "nvrtcGetPTXSize"},
+                                       {&nvrtc.ptx, "nvrtcGetPTX"},
+                                       {&nvrtc.log_size, "nvrtcGetProgramLogSize"},
+                                       {&nvrtc.log, "nvrtcGetProgramLog"},
+                                       {&nvrtc.error, "nvrtcGetErrorString"}};
+    nvrtc.there =
+        hone_cuda_library("HONE_NVRTC", "nvrtc", open_beside, wanted, (int)(sizeof wanted / sizeof *wanted));
 }
 static hone_status there(void) {
     pthread_once(&once, find);

@@ -8,8 +8,8 @@
 
 /* HONE_NOT_SUPPORTED where there is none, with what to install */
 hone_status hone_nvrtc_version(int *major, int *minor);
-/* `arch`: "sm_90a". The caller hone_frees *cubin. Where the compiler refuses, the message has its first
-   lines. */
+/* `arch`: "sm_90a". The caller frees *cubin with hone_free. Where the compiler refuses, the message has its
+   first lines. */
 hone_status hone_nvrtc_compile(const char *source, const char *name, const char *arch, void **cubin,
                                size_t *bytes);
 /* The same without contraction, for printed kernels: a product is only fused where its text says fma. */

@@ -37,6 +37,7 @@ hone_status hone_own_rows_take(hone_arena *arena, const hone_cuda_facts *gpu, co
     own.a = (hone_own_place){m->x, false, 0}, own.c = (hone_own_place){m->y, false, 0};
     if (m->n_p > 0) own.b = (hone_own_place){m->p[0], false, 0};
     if (m->n_p > 1) own.bias = (hone_own_place){m->p[1], false, 0};
+/* only where it begins in its memory: that decides which configuration fits; the address comes later */
 #define STAND_IN(place) ((place).which < 0 ? 0 : (hone_cuda_address)ref[(place).which].offset)
     own.rowwise = (hone_cuda_rowwise){.kind = kind_of[m->kind],
                                       .in = hone_own_type(x),

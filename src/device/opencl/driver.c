@@ -29,8 +29,6 @@ typedef uint64_t bits;
       (void *, void *, unsigned, size_t, size_t, void *, unsigned, void *const *, void **))               \
     X(copy, "clEnqueueCopyBuffer", int,                                                                   \
       (void *, void *, void *, size_t, size_t, size_t, unsigned, void *const *, void **))                 \
-    X(fill, "clEnqueueFillBuffer", int,                                                                   \
-      (void *, void *, const void *, size_t, size_t, size_t, unsigned, void *const *, void **))           \
     X(program, "clCreateProgramWithSource", void *,                                                       \
       (void *, unsigned, const char **, const size_t *, int *))                                           \
     X(program_binary, "clCreateProgramWithBinary", void *,                                                \
@@ -96,7 +94,6 @@ struct hone_opencl {
 struct hone_opencl_program {
     hone_opencl *on;
     void *program;
-    bool cached;
 };
 static const struct {
     int code;
@@ -231,10 +228,6 @@ hone_status hone_opencl_copy(hone_opencl *g, hone_opencl_memory *to, uint64_t to
     return bytes ? told(cl.copy(g->queue, from, to, at, to_at, bytes, 0, NULL, NULL), "copy on the device")
                  : HONE_OK;
 }
-hone_status hone_opencl_fill(hone_opencl *g, hone_opencl_memory *m, uint64_t at, unsigned char value,
-                             uint64_t bytes) {
-    return bytes ? told(cl.fill(g->queue, m, &value, 1, at, bytes, 0, NULL, NULL), "fill") : HONE_OK;
-}
 
 /* ---- programs ---- */
 static bool from_kept(hone_opencl_program *p, const hone_kept *kept, const char *options) {
@@ -289,14 +282,13 @@ hone_status hone_opencl_build(hone_opencl *g, const char *text, const char *cach
                        (const char *const[]){text, options, g->facts.name, g->facts.platform,
                                              g->facts.version, g->facts.driver},
                        6);
-    p->cached = from_kept(p, &kept, options);
-    hone_status s = p->cached ? HONE_OK : compile(p, text, options);
-    if (!s && !p->cached) to_kept(p, &kept);
+    const bool cached = from_kept(p, &kept, options);
+    hone_status s = cached ? HONE_OK : compile(p, text, options);
+    if (!s && !cached) to_kept(p, &kept);
     if (s) hone_opencl_program_free(p);
     else *out = p;
     return s;
 }
-bool hone_opencl_was_cached(const hone_opencl_program *p) { return p->cached; }
 void hone_opencl_program_free(hone_opencl_program *p) {
     if (p && p->program) cl.program_free(p->program);
     free(p);

@@ -35,14 +35,11 @@ hone_status hone_opencl_copy_out(hone_opencl *, void *to, hone_opencl_memory *fr
                                  uint64_t bytes) HONE_CHECKED;
 hone_status hone_opencl_copy(hone_opencl *, hone_opencl_memory *to, uint64_t to_at, hone_opencl_memory *from,
                              uint64_t at, uint64_t bytes) HONE_CHECKED; /* in the queue */
-hone_status hone_opencl_fill(hone_opencl *, hone_opencl_memory *, uint64_t at, unsigned char value,
-                             uint64_t bytes) HONE_CHECKED; /* in the queue */
 
 /* Compiled from its text, or taken from the cache on disk, whose key is text, device and driver; a damaged
    file is compiled anew. cache: a folder, or NULL: none. */
 hone_status hone_opencl_build(hone_opencl *, const char *text, const char *cache,
                               hone_opencl_program **out) HONE_CHECKED;
-bool hone_opencl_was_cached(const hone_opencl_program *);
 void hone_opencl_program_free(hone_opencl_program *);
 hone_status hone_opencl_kernel_make(hone_opencl_program *, const char *name,
                                     hone_opencl_kernel **out) HONE_CHECKED;

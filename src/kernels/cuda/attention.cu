@@ -9,8 +9,8 @@
    Keys beyond lengths[batch] are not read. Rows that may see no key at all are NaN, as softmax of nothing is.
 
    Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 16), WARPS, CAUSAL, MASK (0:
-   there is none; else its type, f16, bf16 or f32), SPLIT, ALIGNED (1: rows of Q, K and V are aligned to 16 bytes and the head size is a
-   multiple of 8). */
+   there is none; else its type, f16, bf16 or f32), SPLIT, ALIGNED (1: rows of Q, K and V are aligned to 16
+   bytes and the head size is a multiple of 8). */
 #define F16_TYPE 1
 #if IN_TYPE == F16_TYPE
 #define MMA mma_f16
@@ -36,17 +36,23 @@ enum {
 #else
 #define MASK_AT(i) (((const float *)a->mask)[i])
 #endif
-DEVICE u32 place(int row, int column) { return (u32)(column / 64) * (BLOCK_K * 128) + swizzle((u32)(row * 128 + column % 64 * 2)); }
+DEVICE u32 place(int row, int column) {
+    return (u32)(column / 64) * (BLOCK_K * 128) + swizzle((u32)(row * 128 + column % 64 * 2));
+}
 
 /* 64 rows from `row` on of a matrix with `rows` rows; what is not there is zero. */
 DEVICE void fill(u32 tile, const u16 *from, i64 pitch, int row, int rows, int head_size) {
     for (int t = THREAD; t < BLOCK_K * PANELS * 8; t += THREADS) {
-        const int r = t / (PANELS * 8), column = t % (PANELS * 8) * 8, left = row + r < rows ? head_size - column : 0;
+        const int r = t / (PANELS * 8), column = t % (PANELS * 8) * 8,
+                  left = row + r < rows ? head_size - column : 0;
         const u16 *p = left > 0 ? from + (i64)(row + r) * pitch + column : from;
 #if ALIGNED
         copy16(tile + place(r, column), p, left <= 0 ? 0 : left < 8 ? left * 2 : 16);
 #else
-        union ALIGNED16 { u16 one[8]; u32x4 all; } v;
+        union ALIGNED16 {
+            u16 one[8];
+            u32x4 all;
+        } v;
         UNROLL for (int e = 0; e < 8; e++) v.one[e] = e < left ? p[e] : (u16)0;
         shared_store16(tile + place(r, column), v.all);
 #endif
@@ -56,8 +62,10 @@ DEVICE float larger(float x, float y) { return x > y ? x : y; }
 
 KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
     const u32 shared = shared_at(hone_shared);
-    const int lane = THREAD % 32, warp = THREAD / 32, group = a->heads / a->kv_heads, rows = a->queries * group;
-    const int row0 = BLOCK_X * BLOCK_Q, kv_head = BLOCK_Y, batch = BLOCK_Z / a->splits, split = BLOCK_Z % a->splits;
+    const int lane = THREAD % 32, warp = THREAD / 32, group = a->heads / a->kv_heads,
+              rows = a->queries * group;
+    const int row0 = BLOCK_X * BLOCK_Q, kv_head = BLOCK_Y, batch = BLOCK_Z / a->splits,
+              split = BLOCK_Z % a->splits;
     launch_next();
     wait_previous();
     int keys = a->keys;
@@ -68,19 +76,26 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
     const int behind = keys - a->queries; /* query q sees keys up to q + behind */
     int last_key = keys;
     if (CAUSAL) {
-        const int last_row = row0 + BLOCK_Q < rows ? row0 + BLOCK_Q - 1 : rows - 1, seen = last_row / group + behind + 1;
+        const int last_row = row0 + BLOCK_Q < rows ? row0 + BLOCK_Q - 1 : rows - 1,
+                  seen = last_row / group + behind + 1;
         last_key = seen < 0 ? 0 : seen < keys ? seen : keys;
     }
-    const int tiles = (last_key + BLOCK_K - 1) / BLOCK_K, from = (int)((i64)tiles * split / a->splits), to = (int)((i64)tiles * (split + 1) / a->splits);
+    const int tiles = (last_key + BLOCK_K - 1) / BLOCK_K, from = (int)((i64)tiles * split / a->splits),
+              to = (int)((i64)tiles * (split + 1) / a->splits);
     const u16 *k = (const u16 *)a->k + batch * a->stride_k[0] + kv_head * a->stride_k[1];
     const u16 *v = (const u16 *)a->v + batch * a->stride_v[0] + kv_head * a->stride_v[1];
 
     /* Q into fragments, by way of the first tile's room */
     for (int t = THREAD; t < BLOCK_Q * PANELS * 8; t += THREADS) {
-        const int r = t / (PANELS * 8), column = t % (PANELS * 8) * 8, row = row0 + r, left = row < rows ? a->head_size - column : 0;
+        const int r = t / (PANELS * 8), column = t % (PANELS * 8) * 8, row = row0 + r,
+                  left = row < rows ? a->head_size - column : 0;
         const u16 *p = (const u16 *)a->q + batch * a->stride_q[0];
-        if (left > 0) p += (kv_head * group + row % group) * a->stride_q[1] + row / group * a->stride_q[2] + column;
-        union ALIGNED16 { u16 one[8]; u32x4 all; } x;
+        if (left > 0)
+            p += (kv_head * group + row % group) * a->stride_q[1] + row / group * a->stride_q[2] + column;
+        union ALIGNED16 {
+            u16 one[8];
+            u32x4 all;
+        } x;
         if (ALIGNED && left >= 8) x.all = load16(p);
         else {
             UNROLL for (int e = 0; e < 8; e++) x.one[e] = e < left ? p[e] : (u16)0;
@@ -91,16 +106,17 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
     u32 query[HEAD / 16][4];
     UNROLL for (int i = 0; i < HEAD / 16; i++) {
         const int r = warp * 16 + lane % 16;
-        matrix_load(query[i], shared + (u32)(r / BLOCK_K) * TILE + place(r % BLOCK_K, i * 16 + lane / 16 * 8));
+        matrix_load(query[i],
+                    shared + (u32)(r / BLOCK_K) * TILE + place(r % BLOCK_K, i * 16 + lane / 16 * 8));
     }
     sync_block();
 
-#define FILL(t)                                                                                             \
-    if ((t) < to) {                                                                                         \
-        const u32 stage = shared + (u32)(((t) - from) % STAGES) * 2 * TILE;                                 \
-        fill(stage, k, a->stride_k[2], (t) * BLOCK_K, keys, a->head_size);                                  \
-        fill(stage + TILE, v, a->stride_v[2], (t) * BLOCK_K, keys, a->head_size);                           \
-    }                                                                                                       \
+#define FILL(t)                                                                 \
+    if ((t) < to) {                                                             \
+        const u32 stage = shared + (u32)(((t)-from) % STAGES) * 2 * TILE;       \
+        fill(stage, k, a->stride_k[2], (t)*BLOCK_K, keys, a->head_size);        \
+        fill(stage + TILE, v, a->stride_v[2], (t)*BLOCK_K, keys, a->head_size); \
+    }                                                                           \
     copy_commit();
     float out[COLUMNS][4], largest[2], total[2];
     UNROLL for (int j = 0; j < COLUMNS; j++)
@@ -119,17 +135,22 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
         UNROLL for (int i = 0; i < HEAD / 16; i++)
             UNROLL for (int j = 0; j < BLOCK_K / 16; j++) {
                 u32 key[4];
-                matrix_load(key, tile_k + place(j * 16 + lane / 16 * 8 + lane % 8, i * 16 + lane / 8 % 2 * 8));
+                matrix_load(key,
+                            tile_k + place(j * 16 + lane / 16 * 8 + lane % 8, i * 16 + lane / 8 % 2 * 8));
                 MMA(score[2 * j], query[i], key), MMA(score[2 * j + 1], query[i], key + 2);
             }
         float was[2] = {largest[0], largest[1]};
-        const bool edge = (t + 1) * BLOCK_K > keys || (CAUSAL && (t + 1) * BLOCK_K > (row0 + warp * 16) / group + behind);
+        const bool edge =
+            (t + 1) * BLOCK_K > keys || (CAUSAL && (t + 1) * BLOCK_K > (row0 + warp * 16) / group + behind);
         UNROLL for (int j = 0; j < BLOCK_K / 8; j++)
             UNROLL for (int e = 0; e < 4; e++) {
-                const int row = row0 + warp * 16 + lane / 4 + e / 2 * 8, key = t * BLOCK_K + j * 8 + lane % 4 * 2 + e % 2;
+                const int row = row0 + warp * 16 + lane / 4 + e / 2 * 8,
+                          key = t * BLOCK_K + j * 8 + lane % 4 * 2 + e % 2;
                 float s = score[j][e] * scale;
                 if (MASK && row < rows && key < keys)
-                    s += MASK_AT(batch * a->stride_mask[0] + (kv_head * group + row % group) * a->stride_mask[1] + row / group * a->stride_mask[2] + key) *
+                    s += MASK_AT(batch * a->stride_mask[0] +
+                                 (kv_head * group + row % group) * a->stride_mask[1] +
+                                 row / group * a->stride_mask[2] + key) *
                          1.4426950408889634f;
                 if (edge && (key >= keys || (CAUSAL && key > row / group + behind))) s = LOWEST;
                 score[j][e] = s;
@@ -148,8 +169,9 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
                 total[e / 2] += score[j][e];
             }
         UNROLL for (int i = 0; i < BLOCK_K / 16; i++) {
-            const u32 weight[4] = {TWO(score[2 * i][0], score[2 * i][1]), TWO(score[2 * i][2], score[2 * i][3]), TWO(score[2 * i + 1][0], score[2 * i + 1][1]),
-                                   TWO(score[2 * i + 1][2], score[2 * i + 1][3])};
+            const u32 weight[4] = {
+                TWO(score[2 * i][0], score[2 * i][1]), TWO(score[2 * i][2], score[2 * i][3]),
+                TWO(score[2 * i + 1][0], score[2 * i + 1][1]), TWO(score[2 * i + 1][2], score[2 * i + 1][3])};
             UNROLL for (int j = 0; j < HEAD / 16; j++) {
                 u32 value[4];
                 matrix_load_across(value, tile_v + place(i * 16 + lane % 16, j * 16 + lane / 16 * 8));
@@ -170,7 +192,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
         volatile float *mine = part + (i64)split * PART;
         UNROLL for (int j = 0; j < COLUMNS; j++)
             UNROLL for (int e = 0; e < 4; e++) mine[(j * 4 + e) * THREADS] = out[j][e];
-        UNROLL for (int h = 0; h < 2; h++) mine[(COLUMNS * 4 + h) * THREADS] = largest[h], mine[(COLUMNS * 4 + 2 + h) * THREADS] = total[h];
+        UNROLL for (int h = 0; h < 2; h++)
+            mine[(COLUMNS * 4 + h) * THREADS] = largest[h], mine[(COLUMNS * 4 + 2 + h) * THREADS] = total[h];
         fence_gpu();
         sync_block();
         u32 *count = (u32 *)a->counters + id;
@@ -181,7 +204,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
         fence_gpu();
         UNROLL for (int h = 0; h < 2; h++) largest[h] = LOWEST, total[h] = 0;
         for (int s = 0; s < a->splits; s++)
-            UNROLL for (int h = 0; h < 2; h++) largest[h] = larger(largest[h], part[(i64)s * PART + (COLUMNS * 4 + h) * THREADS]);
+            UNROLL for (int h = 0; h < 2; h++)
+                largest[h] = larger(largest[h], part[(i64)s * PART + (COLUMNS * 4 + h) * THREADS]);
         UNROLL for (int j = 0; j < COLUMNS; j++)
             UNROLL for (int e = 0; e < 4; e++) out[j][e] = 0;
         for (int s = 0; s < a->splits; s++)
@@ -190,7 +214,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
                 const float less = largest[h] == LOWEST ? 0.0f : exp2_fast(his - largest[h]);
                 total[h] += part[(i64)s * PART + (COLUMNS * 4 + 2 + h) * THREADS] * less;
                 UNROLL for (int j = 0; j < COLUMNS; j++)
-                    UNROLL for (int e = 0; e < 2; e++) out[j][2 * h + e] += part[(i64)s * PART + (j * 4 + 2 * h + e) * THREADS] * less;
+                    UNROLL for (int e = 0; e < 2; e++)
+                        out[j][2 * h + e] += part[(i64)s * PART + (j * 4 + 2 * h + e) * THREADS] * less;
             }
     }
 #endif
@@ -198,7 +223,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
         const int row = row0 + warp * 16 + lane / 4 + 8 * h;
         const float part = 1.0f / total[h];
         if (row < rows) {
-            u16 *y = (u16 *)a->y + batch * a->stride_y[0] + (kv_head * group + row % group) * a->stride_y[1] + row / group * a->stride_y[2];
+            u16 *y = (u16 *)a->y + batch * a->stride_y[0] + (kv_head * group + row % group) * a->stride_y[1] +
+                     row / group * a->stride_y[2];
             UNROLL for (int j = 0; j < COLUMNS; j++) {
                 const int column = j * 8 + lane % 4 * 2;
                 const u32 two = TWO(out[j][2 * h] * part, out[j][2 * h + 1] * part);

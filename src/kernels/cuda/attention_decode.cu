@@ -16,8 +16,8 @@
    next values after them.
 
    Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 64), WARPS, BLOCKS (on a
-   multiprocessor at least), CAUSAL, MASK (0: there is none; else its type), FULL (1: the head size is HEAD). Shared
-   memory: WARPS * 16 * (HEAD + 2) floats. */
+   multiprocessor at least), CAUSAL, MASK (0: there is none; else its type), FULL (1: the head size is HEAD).
+   Shared memory: WARPS * 16 * (HEAD + 2) floats. */
 #define F16_TYPE 1
 #if IN_TYPE == F16_TYPE
 #define MMA mma_f16
@@ -29,11 +29,11 @@
 enum {
     THREADS = 32 * WARPS,
     ROWS = 16,
-    STEP = 16, /* keys that a warp takes at a time */
-    WIDE = HEAD / 32, /* pieces of 16 bytes that a thread has of a key */
-    HIGH = HEAD / 64, /* and of a value */
+    STEP = 16,                   /* keys that a warp takes at a time */
+    WIDE = HEAD / 32,            /* pieces of 16 bytes that a thread has of a key */
+    HIGH = HEAD / 64,            /* and of a value */
     NUMBERS = ROWS * (HEAD + 2), /* of a part: outputs, largest scores, sums */
-    TOGETHER = 8 /* parts that a thread joins at a time */
+    TOGETHER = 8                 /* parts that a thread joins at a time */
 };
 #define LOWEST BITS_F32(0xff800000u)
 #if MASK == 1
@@ -43,8 +43,14 @@ enum {
 #else
 #define MASK_AT(i) (((const float *)a->mask)[i])
 #endif
-typedef union { u32x4 all; u32 word[4]; } piece;
-typedef union { u32x4 all; float one[4]; } four;
+typedef union {
+    u32x4 all;
+    u32 word[4];
+} piece;
+typedef union {
+    u32x4 all;
+    float one[4];
+} four;
 DEVICE float larger(float x, float y) { return x > y ? x : y; }
 DEVICE float shrink(float his, float most) { return most == LOWEST ? 0.0f : exp2_fast(his - most); }
 DEVICE piece load_or_zero(const u16 *p, bool there) {
@@ -56,7 +62,8 @@ DEVICE piece load_or_zero(const u16 *p, bool there) {
 
 KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
     const int lane = THREAD % 32, warp = THREAD / 32, across = lane / 4, along = lane % 4;
-    const int group = a->heads / a->kv_heads, rows = a->queries * group, row0 = BLOCK_X * ROWS, high = rows - row0 < ROWS ? rows - row0 : ROWS;
+    const int group = a->heads / a->kv_heads, rows = a->queries * group, row0 = BLOCK_X * ROWS,
+              high = rows - row0 < ROWS ? rows - row0 : ROWS;
     const int kv_head = BLOCK_Y, batch = BLOCK_Z / a->splits, split = BLOCK_Z % a->splits;
     launch_next();
     wait_previous();
@@ -77,15 +84,17 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
        they are used. */
     piece key[2][WIDE], value[4][HIGH];
 #define ROW(p, stride, r) ((p) + (i64)((r) < keys ? (r) : keys - 1) * (stride))
-#define LOAD_KEYS(t)                                                                                                            \
-    UNROLL for (int n = 0; n < 2; n++) {                                                                                        \
-        const u16 *p = ROW(k, a->stride_k[2], (t) * STEP + n * 8 + across);                                                     \
-        UNROLL for (int i = 0; i < WIDE; i++) key[n][i] = load_or_zero(p + i * 32, FULL || i * 32 + along * 8 < a->head_size);  \
+#define LOAD_KEYS(t)                                                                         \
+    UNROLL for (int n = 0; n < 2; n++) {                                                     \
+        const u16 *p = ROW(k, a->stride_k[2], (t)*STEP + n * 8 + across);                    \
+        UNROLL for (int i = 0; i < WIDE; i++)                                                \
+            key[n][i] = load_or_zero(p + i * 32, FULL || i * 32 + along * 8 < a->head_size); \
     }
-#define LOAD_VALUES(t)                                                                                                          \
-    UNROLL for (int e = 0; e < 4; e++) {                                                                                        \
-        const u16 *p = ROW(v, a->stride_v[2], (t) * STEP + e / 2 * 8 + along * 2 + e % 2);                                      \
-        UNROLL for (int i = 0; i < HIGH; i++) value[e][i] = load_or_zero(p + i * 64, FULL || i * 64 + across * 8 < a->head_size); \
+#define LOAD_VALUES(t)                                                                          \
+    UNROLL for (int e = 0; e < 4; e++) {                                                        \
+        const u16 *p = ROW(v, a->stride_v[2], (t)*STEP + e / 2 * 8 + along * 2 + e % 2);        \
+        UNROLL for (int i = 0; i < HIGH; i++)                                                   \
+            value[e][i] = load_or_zero(p + i * 64, FULL || i * 64 + across * 8 < a->head_size); \
     }
     if (from + warp < to) {
         LOAD_KEYS(from + warp)
@@ -95,7 +104,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
     UNROLL for (int h = 0; h < 2; h++) {
         /* rows that are not there are not stored either */
         const int there = row0 + across + 8 * h, row = there < rows ? there : rows - 1;
-        const u16 *q = (const u16 *)a->q + batch * a->stride_q[0] + along * 8 + (kv_head * group + row % group) * a->stride_q[1] + row / group * a->stride_q[2];
+        const u16 *q = (const u16 *)a->q + batch * a->stride_q[0] + along * 8 +
+                       (kv_head * group + row % group) * a->stride_q[1] + row / group * a->stride_q[2];
         UNROLL for (int i = 0; i < WIDE; i++) {
             const piece x = load_or_zero(q + i * 32, FULL || i * 32 + along * 8 < a->head_size);
             query[2 * i][h] = x.word[0], query[2 * i][2 + h] = x.word[1];
@@ -111,7 +121,9 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
         float score[2][4];
         UNROLL for (int n = 0; n < 2; n++) {
             UNROLL for (int e = 0; e < 4; e++) score[n][e] = 0;
-            UNROLL for (int i = 0; i < WIDE; i++) MMA(score[n], query[2 * i], key[n][i].word), MMA(score[n], query[2 * i + 1], key[n][i].word + 2);
+            UNROLL for (int i = 0; i < WIDE; i++)
+                MMA(score[n], query[2 * i], key[n][i].word),
+                    MMA(score[n], query[2 * i + 1], key[n][i].word + 2);
         }
         if (t + WARPS < to) { LOAD_KEYS(t + WARPS) }
         const float was[2] = {largest[0], largest[1]};
@@ -121,7 +133,9 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
                 const int row = row0 + across + e / 2 * 8, at = t * STEP + n * 8 + along * 2 + e % 2;
                 float s = score[n][e] * scale;
                 if (MASK && row < rows && at < keys)
-                    s += MASK_AT(batch * a->stride_mask[0] + (kv_head * group + row % group) * a->stride_mask[1] + row / group * a->stride_mask[2] + at) *
+                    s += MASK_AT(batch * a->stride_mask[0] +
+                                 (kv_head * group + row % group) * a->stride_mask[1] +
+                                 row / group * a->stride_mask[2] + at) *
                          1.4426950408889634f;
                 if (edge && (at >= keys || (CAUSAL && at > row / group + behind))) s = LOWEST;
                 score[n][e] = s;
@@ -139,7 +153,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
                 score[n][e] = exp2_fast(score[n][e] - (largest[e / 2] == LOWEST ? 0.0f : largest[e / 2]));
                 total[e / 2] += score[n][e];
             }
-        const u32 weight[4] = {TWO(score[0][0], score[0][1]), TWO(score[0][2], score[0][3]), TWO(score[1][0], score[1][1]), TWO(score[1][2], score[1][3])};
+        const u32 weight[4] = {TWO(score[0][0], score[0][1]), TWO(score[0][2], score[0][3]),
+                               TWO(score[1][0], score[1][1]), TWO(score[1][2], score[1][3])};
         if ((t + 1) * STEP > keys) {
             UNROLL for (int e = 0; e < 4; e++)
                 if (t * STEP + e / 2 * 8 + along * 2 + e % 2 >= keys)
@@ -170,7 +185,9 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
                 UNROLL for (int q = 0; q < 4; q++) {
                     four x;
                     UNROLL for (int e = 0; e < 4; e++) x.one[e] = out[i * 8 + q % 2 * 4 + e][2 * h + q / 2];
-                    shared_store16(shared_at(parts + (warp * ROWS + r) * HEAD + i * 64 + (2 * along + q / 2) * 8 + q % 2 * 4), x.all);
+                    shared_store16(shared_at(parts + (warp * ROWS + r) * HEAD + i * 64 +
+                                             (2 * along + q / 2) * 8 + q % 2 * 4),
+                                   x.all);
                 }
             if (along == 0) mosts[warp * ROWS + r] = largest[h], totals[warp * ROWS + r] = total[h];
         }
@@ -196,9 +213,12 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
             if (column == 0) record[ROWS * HEAD + r] = most, record[ROWS * (HEAD + 1) + r] = all;
         } else if (column < a->head_size) {
             const int row = row0 + r;
-            u32 *y = (u32 *)((u16 *)a->y + batch * a->stride_y[0] + (kv_head * group + row % group) * a->stride_y[1] + row / group * a->stride_y[2] + column);
+            u32 *y = (u32 *)((u16 *)a->y + batch * a->stride_y[0] +
+                             (kv_head * group + row % group) * a->stride_y[1] + row / group * a->stride_y[2] +
+                             column);
             const float part = 1.0f / all;
-            y[0] = TWO(sum.one[0] * part, sum.one[1] * part), y[1] = TWO(sum.one[2] * part, sum.one[3] * part);
+            y[0] = TWO(sum.one[0] * part, sum.one[1] * part),
+            y[1] = TWO(sum.one[2] * part, sum.one[3] * part);
         }
     }
     if (a->splits == 1) return;
@@ -226,7 +246,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
                 his[s] = LOWEST, his_total[s] = 0;
                 if (s0 + s < a->splits) {
                     x[s].all = load16_l2(from_him + r * HEAD + column);
-                    his[s] = *(const volatile float *)(from_him + ROWS * HEAD + r), his_total[s] = *(const volatile float *)(from_him + ROWS * (HEAD + 1) + r);
+                    his[s] = *(const volatile float *)(from_him + ROWS * HEAD + r),
+                    his_total[s] = *(const volatile float *)(from_him + ROWS * (HEAD + 1) + r);
                 }
             }
             UNROLL for (int s = 0; s < TOGETHER; s++) most = larger(most, his[s]);
@@ -240,7 +261,9 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
                     UNROLL for (int e = 0; e < 4; e++) sum.one[e] += x[s].one[e] * less;
                 }
         }
-        u32 *y = (u32 *)((u16 *)a->y + batch * a->stride_y[0] + (kv_head * group + row % group) * a->stride_y[1] + row / group * a->stride_y[2] + column);
+        u32 *y =
+            (u32 *)((u16 *)a->y + batch * a->stride_y[0] + (kv_head * group + row % group) * a->stride_y[1] +
+                    row / group * a->stride_y[2] + column);
         const float part = 1.0f / all;
         y[0] = TWO(sum.one[0] * part, sum.one[1] * part), y[1] = TWO(sum.one[2] * part, sum.one[3] * part);
     }

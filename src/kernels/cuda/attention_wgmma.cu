@@ -31,7 +31,7 @@
 #endif
 enum {
     THREADS = 128 * (CONSUMERS + 1),
-    ROW = 128, /* bytes of a row of a panel, swizzled */
+    ROW = 128,                 /* bytes of a row of a panel, swizzled */
     PANELS = (HEAD + 63) / 64, /* of 64 columns */
     PANEL_Q = 64 * ROW,
     PANEL_K = BLOCK_K * ROW,
@@ -64,8 +64,13 @@ typedef float masked;
 
 /* Which rows: QUERIES queries a warpgroup from `query` on, of one batch and one head of K and V; `keys` of
    them are there. */
-typedef struct { int query, head, batch, keys; } work;
-typedef struct { int stage; u32 turn; } ring; /* a stage, and how often all stages were used, odd or even */
+typedef struct {
+    int query, head, batch, keys;
+} work;
+typedef struct {
+    int stage;
+    u32 turn;
+} ring; /* a stage, and how often all stages were used, odd or even */
 DEVICE u32x4 four(int x, int y, int z, int w) {
     u32x4 v;
     v.x = (u32)x, v.y = (u32)y, v.z = (u32)z, v.w = (u32)w;
@@ -79,14 +84,17 @@ DEVICE int tiles_of(const hone_cuda_attention_tma *a, const work *w, int queries
     int last = w->keys;
     if (w->query >= P->queries) return 0;
     if (CAUSAL) {
-        const int end = w->query + queries < P->queries ? w->query + queries : P->queries, seen = end + w->keys - P->queries;
+        const int end = w->query + queries < P->queries ? w->query + queries : P->queries,
+                  seen = end + w->keys - P->queries;
         last = seen < 0 ? 0 : seen < last ? seen : last;
     }
     return (last + BLOCK_K - 1) / BLOCK_K;
 }
 /* All works in an order: `section` heads at a time, all their first tiles, all their second ones; or pairs of
    tiles, two works each. */
-typedef struct { int group, tiles, pairs, count; } plan;
+typedef struct {
+    int group, tiles, pairs, count;
+} plan;
 DEVICE plan plan_of(const hone_cuda_attention_tma *a) {
     plan p;
     p.group = P->heads / P->kv_heads;
@@ -97,12 +105,17 @@ DEVICE plan plan_of(const hone_cuda_attention_tma *a) {
     return p;
 }
 DEVICE int first_work(const plan *p) { return p->pairs ? 2 * BLOCK_X : BLOCK_X; }
-DEVICE int next_work(const plan *p, int t) { return !p->pairs ? t + GRID_X : t % 2 ? t - 1 + 2 * GRID_X : t + 1; }
+DEVICE int next_work(const plan *p, int t) {
+    return !p->pairs ? t + GRID_X : t % 2 ? t - 1 + 2 * GRID_X : t + 1;
+}
 DEVICE work work_of(const hone_cuda_attention_tma *a, const plan *p, int t) {
-    const int second = p->pairs ? t % 2 : 0, places = p->pairs ? p->pairs : p->tiles, heads = P->batches * P->kv_heads;
+    const int second = p->pairs ? t % 2 : 0, places = p->pairs ? p->pairs : p->tiles,
+              heads = P->batches * P->kv_heads;
     if (p->pairs) t /= 2;
-    const int first = t / (a->section * places) * a->section, size = heads - first < a->section ? heads - first : a->section;
-    const int within = t - first * places, place = within / size, head = first + within - place * size, batch = head / P->kv_heads;
+    const int first = t / (a->section * places) * a->section,
+              size = heads - first < a->section ? heads - first : a->section;
+    const int within = t - first * places, place = within / size, head = first + within - place * size,
+              batch = head / P->kv_heads;
     int tile = CAUSAL ? p->tiles - 1 - place : place;
     /* of the middle one there is no second: its queries are not there */
     if (second) tile = place == tile ? p->tiles : place;
@@ -123,18 +136,20 @@ DEVICE void bring(const hone_cuda_attention_tma *a, const plan *plan, u32 shared
         const work w = work_of(a, plan, t);
         const int tiles = tiles_of(a, &w, queries * CONSUMERS);
         if (w.query >= P->queries) continue;
-#define BRING(what, at, r, n)                                                                                                              \
-    barrier_wait(what##_EMPTY(r.stage), r.turn ^ 1);                                                                                       \
-    barrier_expect(what##_FULL(r.stage), TILE_K);                                                                                          \
-    UNROLL for (int p = 0; p < PANELS; p++)                                                                                                \
-        tile_load4(shared + at + (u32)(r.stage * TILE_K + p * PANEL_K), &a->map_##r, what##_FULL(r.stage), p * 64, (n) * BLOCK_K, w.head, w.batch); \
+#define BRING(what, at, r, n)                                                                              \
+    barrier_wait(what##_EMPTY(r.stage), r.turn ^ 1);                                                       \
+    barrier_expect(what##_FULL(r.stage), TILE_K);                                                          \
+    UNROLL for (int p = 0; p < PANELS; p++)                                                                \
+        tile_load4(shared + at + (u32)(r.stage * TILE_K + p * PANEL_K), &a->map_##r, what##_FULL(r.stage), \
+                   p * 64, (n)*BLOCK_K, w.head, w.batch);                                                  \
     next(&r);
         if (tiles) { BRING(K, K_AT, k, tiles - 1) }
         UNROLL for (int c = 0; c < CONSUMERS; c++) {
             barrier_wait(Q_EMPTY(c), turn ^ 1);
             barrier_expect(Q_FULL(c), (u32)(PANELS * ROW * queries * group));
             UNROLL for (int p = 0; p < PANELS; p++)
-                tile_load5(shared + (u32)(c * TILE_Q + p * PANEL_Q), &a->map_q, Q_FULL(c), p * 64, 0, w.query + c * queries, w.head, w.batch);
+                tile_load5(shared + (u32)(c * TILE_Q + p * PANEL_Q), &a->map_q, Q_FULL(c), p * 64, 0,
+                           w.query + c * queries, w.head, w.batch);
         }
         turn ^= 1;
         for (int n = tiles - 1; n >= 0; n--) {
@@ -144,16 +159,18 @@ DEVICE void bring(const hone_cuda_attention_tma *a, const plan *plan, u32 shared
     }
 }
 
-/* What is added to the scores of a thread's rows: of each 8 keys of a tile two, from `key` on. Keys behind the
-   last are the first: their scores are not seen. Halves stay halves until they are added. */
+/* What is added to the scores of a thread's rows: of each 8 keys of a tile two, from `key` on. Keys behind
+   the last are the first: their scores are not seen. Halves stay halves until they are added. */
 enum { MASK_WORDS = MASK == 0 ? 1 : MASK_ROWS * (BLOCK_K / 8) * (int)sizeof(masked) / 2 };
 #if MASK
 DEVICE void mask_of(u32 mask[MASK_WORDS], const masked *const from[2], int key, int keys) {
     UNROLL for (int h = 0; h < MASK_ROWS; h++)
         UNROLL for (int j = 0; j < BLOCK_K / 8; j++) {
-            const int at = key + j * 8, one = at < keys ? at : 0, two = at + 1 < keys ? at + 1 : 0, to = h * (BLOCK_K / 8) + j;
+            const int at = key + j * 8, one = at < keys ? at : 0, two = at + 1 < keys ? at + 1 : 0,
+                      to = h * (BLOCK_K / 8) + j;
 #if MASK == 1 || MASK == 2
-            mask[to] = MASK_PAIRS ? *(const u32 *)(from[h] + one) : (u32)from[h][one] | (u32)from[h][two] << 16;
+            mask[to] =
+                MASK_PAIRS ? *(const u32 *)(from[h] + one) : (u32)from[h][one] | (u32)from[h][two] << 16;
 #else
             float pair[2];
             if (MASK_PAIRS) load_floats(pair, from[h] + one, 2);
@@ -172,19 +189,21 @@ DEVICE float mask_at(const u32 mask[MASK_WORDS], int j) { /* of score[j] */
     return BITS_F32(mask[2 * to + j % 2]);
 #endif
 }
-#define MASK_OF(n) mask_of(mask, masks, (n) * BLOCK_K + lane % 4 * 2, P->keys);
+#define MASK_OF(n) mask_of(mask, masks, (n)*BLOCK_K + lane % 4 * 2, P->keys);
 #else
 #define MASK_OF(n)
 #endif
 
-/* Scores become weights; `less` is what sums so far shrink by. Keys from end[h] on are not seen by row h. What
-   is added is no power of 2 and may be the lowest number there is: then differences are scaled, not scores. */
+/* Scores become weights; `less` is what sums so far shrink by. Keys from end[h] on are not seen by row h.
+   What is added is no power of 2 and may be the lowest number there is: then differences are scaled, not
+   scores. */
 #if MASK
 #define POWER(v, base) exp2_fast(((v) - (base)) * LOG2_E)
 #else
 #define POWER(v, base) exp2_fast(fmaf(v, scale, -(base)))
 #endif
-DEVICE void weigh(float score[BLOCK_K / 2], float largest[2], float total[2], float less[2], float scale, const u32 mask[MASK_WORDS], bool edge, int key, const int end[2]) {
+DEVICE void weigh(float score[BLOCK_K / 2], float largest[2], float total[2], float less[2], float scale,
+                  const u32 mask[MASK_WORDS], bool edge, int key, const int end[2]) {
     float base[2];
 #if MASK
     UNROLL for (int j = 0; j < BLOCK_K / 2; j++) score[j] = fmaf(score[j], scale, mask_at(mask, j));
@@ -195,7 +214,8 @@ DEVICE void weigh(float score[BLOCK_K / 2], float largest[2], float total[2], fl
     }
     UNROLL for (int h = 0; h < 2; h++) {
         float most = largest[h];
-        UNROLL for (int j = 0; j < BLOCK_K / 8; j++) most = fmaxf(most, fmaxf(score[j * 4 + h * 2], score[j * 4 + h * 2 + 1]));
+        UNROLL for (int j = 0; j < BLOCK_K / 8; j++)
+            most = fmaxf(most, fmaxf(score[j * 4 + h * 2], score[j * 4 + h * 2 + 1]));
         most = fmaxf(most, shuffle_xor(most, 1));
         most = fmaxf(most, shuffle_xor(most, 2));
         base[h] = most == LOWEST ? 0.0f : MASK ? most : most * scale; /* a row that has seen nothing yet */
@@ -211,21 +231,25 @@ DEVICE void weigh(float score[BLOCK_K / 2], float largest[2], float total[2], fl
 DEVICE u64 operand(u32 at, u32 leading) { /* rows of 128 bytes, swizzled; 8 rows are 1024 bytes */
     return (u64)((at & 0x3ffffu) >> 4) | (u64)(leading >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
-#define SCORES(at)                                                                                                                 \
-    wgmma_fence();                                                                                                                 \
-    UNROLL for (int i = 0; i < HEAD / 16; i++)                                                                                     \
-        wgmma_scores(score, operand(mine + (u32)(i / 4 * PANEL_Q + i % 4 * 32), 16), operand((at) + (u32)(i / 4 * PANEL_K + i % 4 * 32), 16), i > 0); \
+#define SCORES(at)                                                                    \
+    wgmma_fence();                                                                    \
+    UNROLL for (int i = 0; i < HEAD / 16; i++)                                        \
+        wgmma_scores(score, operand(mine + (u32)(i / 4 * PANEL_Q + i % 4 * 32), 16),  \
+                     operand((at) + (u32)(i / 4 * PANEL_K + i % 4 * 32), 16), i > 0); \
     wgmma_commit();
-#define VALUES(at)                                                                                                                 \
-    wgmma_fence();                                                                                                                 \
-    UNROLL for (int i = 0; i < BLOCK_K / 16; i++) wgmma_values(out, weight + 4 * i, operand((at) + (u32)(i * 16 * ROW), PANEL_K), 1); \
+#define VALUES(at)                                                                          \
+    wgmma_fence();                                                                          \
+    UNROLL for (int i = 0; i < BLOCK_K / 16; i++)                                           \
+        wgmma_values(out, weight + 4 * i, operand((at) + (u32)(i * 16 * ROW), PANEL_K), 1); \
     wgmma_commit();
-#define NARROW                                                                                                                     \
+#define NARROW \
     UNROLL for (int j = 0; j < BLOCK_K / 4; j++) weight[j] = TWO(score[2 * j], score[2 * j + 1]);
 
 /* 64 rows through all tiles of keys. */
-DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int group, int c, u32 shared, u32 barriers, u32 turn, ring *k, ring *v) {
-    const int t = THREAD % 128, lane = t % 32, queries = 64 / group, all_tiles = tiles_of(a, w, queries * CONSUMERS);
+DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int group, int c, u32 shared,
+                   u32 barriers, u32 turn, ring *k, ring *v) {
+    const int t = THREAD % 128, lane = t % 32, queries = 64 / group,
+              all_tiles = tiles_of(a, w, queries * CONSUMERS);
     const int first = w->query + c * queries, behind = w->keys - P->queries, row = t / 32 * 16 + lane / 4;
     const u32 mine = shared + (u32)(c * TILE_Q), panel = shared + OUT_AT + (u32)(c * PANEL_Q);
     const float scale = MASK ? P->scale : P->scale * LOG2_E;
@@ -244,7 +268,8 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int group, i
     const masked *masks[2];
     UNROLL for (int h = 0; h < 2; h++) { /* rows that are not there have another's */
         const int query = first + (row + 8 * h) / group, there = query < P->queries ? query : P->queries - 1;
-        masks[h] = (const masked *)P->mask + w->batch * P->stride_mask[0] + (w->head * group + (row + 8 * h) % group) * P->stride_mask[1] + there * P->stride_mask[2];
+        masks[h] = (const masked *)P->mask + w->batch * P->stride_mask[0] +
+                   (w->head * group + (row + 8 * h) % group) * P->stride_mask[1] + there * P->stride_mask[2];
     }
 #endif
     UNROLL for (int j = 0; j < HEAD / 2; j++) out[j] = 0;
@@ -256,7 +281,8 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int group, i
         sync_some(1 + c, 128); /* all have seen that they came, before they may be replaced */
         if (one) barrier_arrive(K_EMPTY(k->stage)), barrier_arrive(V_EMPTY(v->stage));
         next(k), next(v);
-        if (TURNS && CONSUMERS > 1 && n > 1) sync_some(1 + CONSUMERS + c, 256), arrive_some(1 + CONSUMERS + (c + 1) % CONSUMERS, 256);
+        if (TURNS && CONSUMERS > 1 && n > 1)
+            sync_some(1 + CONSUMERS + c, 256), arrive_some(1 + CONSUMERS + (c + 1) % CONSUMERS, 256);
     }
     barrier_wait(Q_FULL(c), turn);
     if (!tiles) sync_some(1 + c, 128);
@@ -268,7 +294,8 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int group, i
         UNROLL for (int j = 0; j < BLOCK_K / 2; j++) KNOWN(score[j]);
         if (one) barrier_arrive(K_EMPTY(k->stage));
         next(k);
-        weigh(score, largest, total, less, scale, mask, tiles * BLOCK_K > all, (tiles - 1) * BLOCK_K + lane % 4 * 2, end);
+        weigh(score, largest, total, less, scale, mask, tiles * BLOCK_K > all,
+              (tiles - 1) * BLOCK_K + lane % 4 * 2, end);
         /* values behind the length may be anything, and 0 times anything must be 0 */
         NARROW
         if (w->keys < P->keys && tiles * BLOCK_K > w->keys) {
@@ -276,7 +303,9 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int group, i
             const int from = w->keys - (tiles - 1) * BLOCK_K;
             for (int i = t; i < (BLOCK_K - from) * 8; i += 128)
                 UNROLL for (int p = 0; p < PANELS; p++)
-                    shared_store16(shared + V_AT + (u32)(v->stage * TILE_K + p * PANEL_K + from * ROW + i * 16), four(0, 0, 0, 0));
+                    shared_store16(shared + V_AT +
+                                       (u32)(v->stage * TILE_K + p * PANEL_K + from * ROW + i * 16),
+                                   four(0, 0, 0, 0));
             fence_proxy();
             sync_some(1 + c, 128);
         }
@@ -292,7 +321,8 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int group, i
             UNROLL for (int j = 0; j < BLOCK_K / 2; j++) KNOWN(score[j]);
             if (one) barrier_arrive(K_EMPTY(k->stage));
             next(k);
-            weigh(score, largest, total, less, scale, mask, (n + 1) * BLOCK_K > all, n * BLOCK_K + lane % 4 * 2, end);
+            weigh(score, largest, total, less, scale, mask, (n + 1) * BLOCK_K > all,
+                  n * BLOCK_K + lane % 4 * 2, end);
             /* all weights are computed while values are multiplied, not after it */
             before_wait(total[0] + total[1], panel);
             wgmma_wait(0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
    columns: the sum of each column of matrices whose columns lie side by side, times a number: the average of
-   each channel over an image whose channels are last. A block has LANES x WIDTH columns of a matrix, its other
-   threads have rows; where matrices are few, rows are split over blocks too, and the last block to come adds
-   up their parts, in their order. So bits do not depend on who was last.
+   each channel over an image whose channels are last. A block has LANES x WIDTH columns of a matrix, its
+   other threads have rows; where matrices are few, rows are split over blocks too, and the last block to come
+   adds up their parts, in their order. So bits do not depend on who was last.
 
-   Filled in by the printer: IN_TYPE (f16, bf16), OUT_TYPE (f16, bf16, f32), WIDTH (columns that a load has: 1,
-   2, 4 or 8, which divides all pitches), LANES (a power of 2 up to 32). Grid: x over columns, y over splits,
-   z over matrices. */
+   Filled in by the printer: IN_TYPE (f16, bf16), OUT_TYPE (f16, bf16, f32), WIDTH (columns that a load has:
+   1, 2, 4 or 8, which divides all pitches), LANES (a power of 2 up to 32). Grid: x over columns, y over
+   splits, z over matrices. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #if IN_TYPE == F16_TYPE
@@ -25,7 +25,12 @@ typedef float out_store;
 #define FROM_F32(v) (v)
 #endif
 enum { THREADS = 256, ROWS = THREADS / LANES, NUMBERS = LANES * WIDTH, AHEAD = 4 };
-typedef union ALIGNED16 { u16 one[8]; u32x4 all; u64 two; u32 word; } piece;
+typedef union ALIGNED16 {
+    u16 one[8];
+    u32x4 all;
+    u64 two;
+    u32 word;
+} piece;
 DEVICE piece load_piece(const u16 *p) {
     piece v;
     if (WIDTH == 8) v.all = load16(p);
@@ -38,7 +43,8 @@ KERNEL(hone_columns, hone_cuda_columns, THREADS, 1) {
     float *const part = (float *)hone_shared; /* THREADS * WIDTH numbers, and behind them one that all read */
     volatile u32 *const came = (volatile u32 *)(hone_shared + THREADS * WIDTH * 4);
     const int lane = THREAD % LANES, row = THREAD / LANES, column = (BLOCK_X * LANES + lane) * WIDTH;
-    const int from = (int)((i64)a->rows * BLOCK_Y / a->splits), to = (int)((i64)a->rows * (BLOCK_Y + 1) / a->splits);
+    const int from = (int)((i64)a->rows * BLOCK_Y / a->splits),
+              to = (int)((i64)a->rows * (BLOCK_Y + 1) / a->splits);
     float sum[WIDTH];
     UNROLL for (int e = 0; e < WIDTH; e++) sum[e] = 0;
     launch_next();
@@ -47,9 +53,11 @@ KERNEL(hone_columns, hone_cuda_columns, THREADS, 1) {
         const u16 *const x = (const u16 *)a->x + BLOCK_Z * a->matrix_x + column;
         for (int r = from + row; r < to; r += AHEAD * ROWS) {
             piece v[AHEAD];
-            UNROLL for (int q = 0; q < AHEAD; q++) v[q] = load_piece(x + (i64)(r + q * ROWS < to ? r + q * ROWS : r) * a->pitch_x);
             UNROLL for (int q = 0; q < AHEAD; q++)
-                UNROLL for (int e = 0; e < WIDTH; e++) sum[e] += r + q * ROWS < to ? TO_F32(v[q].one[e]) : 0.0f;
+                v[q] = load_piece(x + (i64)(r + q * ROWS < to ? r + q * ROWS : r) * a->pitch_x);
+            UNROLL for (int q = 0; q < AHEAD; q++)
+                UNROLL for (int e = 0; e < WIDTH; e++)
+                    sum[e] += r + q * ROWS < to ? TO_F32(v[q].one[e]) : 0.0f;
         }
     }
     UNROLL for (int e = 0; e < WIDTH; e++) part[row * NUMBERS + lane * WIDTH + e] = sum[e];
@@ -73,5 +81,6 @@ KERNEL(hone_columns, hone_cuda_columns, THREADS, 1) {
         total = 0;
         for (int s = 0; s < a->splits && THREAD < NUMBERS; s++) total += parts[(i64)s * NUMBERS];
     }
-    if (THREAD < NUMBERS && own < a->columns) ((out_store *)a->y)[BLOCK_Z * a->matrix_y + own] = FROM_F32(total * a->scale);
+    if (THREAD < NUMBERS && own < a->columns)
+        ((out_store *)a->y)[BLOCK_Z * a->matrix_y + own] = FROM_F32(total * a->scale);
 }

@@ -45,7 +45,10 @@ enum {
     OWN = (END_N + 31) / 32 /* values of the bias that a thread keeps for its warp */
 };
 #if WINDOW
-typedef struct { hone_cuda_contract_tma t; hone_cuda_window w; } contract_args;
+typedef struct {
+    hone_cuda_contract_tma t;
+    hone_cuda_window w;
+} contract_args;
 #define T (&a->t)
 #else
 typedef hone_cuda_contract_tma contract_args;
@@ -56,7 +59,9 @@ typedef hone_cuda_contract_tma contract_args;
 DEVICE u64 operand(u32 at) { /* rows of 128 bytes, swizzled; 8 rows are 1024 bytes */
     return (u64)((at & 0x3ffffu) >> 4) | (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
-typedef struct { int batch, m0, n0, from, to; } work;
+typedef struct {
+    int batch, m0, n0, from, to;
+} work;
 DEVICE int steps_of(const contract_args *a) {
 #if WINDOW
     return a->w.kernel_y * a->w.kernel_x * ((a->w.channels + STEP_K - 1) / STEP_K);
@@ -67,7 +72,8 @@ DEVICE int steps_of(const contract_args *a) {
 DEVICE u32 divided(u32 x, u32 by) { return by ? upper_product(x, by) : x; }
 DEVICE work work_of(const contract_args *a, u32 t) {
     const hone_cuda_walk *o = &T->walk;
-    const u32 batch = divided(t, o->by_tiles), in = t - batch * o->tiles, group = divided(in, o->by_group), within = in - group * o->group;
+    const u32 batch = divided(t, o->by_tiles), in = t - batch * o->tiles, group = divided(in, o->by_group),
+              within = in - group * o->group;
     const u32 tn = group + 1 == o->groups ? divided(within, o->by_last) : within / GROUP;
     const u32 tm = group * GROUP + within - tn * (group + 1 == o->groups ? o->last : GROUP);
     const int steps = steps_of(a), rank = BLOCK_X % SPLITS;
@@ -89,9 +95,12 @@ DEVICE cursor cursor_at(const contract_args *a, const work *w) {
     cursor c;
     c.k = w->from;
 #if WINDOW
-    const int pixels = a->w.out_height * a->w.out_width, slices = (a->w.channels + STEP_K - 1) / STEP_K, at = w->m0 % pixels;
-    c.tap = c.k / slices, c.channel = c.k % slices * STEP_K, c.tap_y = c.tap / a->w.kernel_x, c.tap_x = c.tap % a->w.kernel_x;
-    c.n = w->m0 / pixels, c.y = at / a->w.out_width * a->w.stride_y - a->w.pad_y, c.x = at % a->w.out_width * a->w.stride_x - a->w.pad_x;
+    const int pixels = a->w.out_height * a->w.out_width, slices = (a->w.channels + STEP_K - 1) / STEP_K,
+              at = w->m0 % pixels;
+    c.tap = c.k / slices, c.channel = c.k % slices * STEP_K, c.tap_y = c.tap / a->w.kernel_x,
+    c.tap_x = c.tap % a->w.kernel_x;
+    c.n = w->m0 / pixels, c.y = at / a->w.out_width * a->w.stride_y - a->w.pad_y,
+    c.x = at % a->w.out_width * a->w.stride_x - a->w.pad_x;
 #endif
     return c;
 }
@@ -106,10 +115,18 @@ DEVICE void cursor_next(const contract_args *a, cursor *c) {
     }
 #endif
 }
-DEVICE int rows_a(const contract_args *a, const work *w) { return P->m - w->m0 < TILE_M ? P->m - w->m0 : TILE_M; }
-DEVICE int rows_b(const contract_args *a, const work *w) { return P->n - w->n0 < TILE_N ? P->n - w->n0 : TILE_N; }
-DEVICE const hone_cuda_tensor_map *map_a(const contract_args *a, const work *w) { return rows_a(a, w) < TILE_M ? &T->end_a : &T->map_a; }
-DEVICE const hone_cuda_tensor_map *map_b(const contract_args *a, const work *w) { return rows_b(a, w) < TILE_N ? &T->end_b : &T->map_b; }
+DEVICE int rows_a(const contract_args *a, const work *w) {
+    return P->m - w->m0 < TILE_M ? P->m - w->m0 : TILE_M;
+}
+DEVICE int rows_b(const contract_args *a, const work *w) {
+    return P->n - w->n0 < TILE_N ? P->n - w->n0 : TILE_N;
+}
+DEVICE const hone_cuda_tensor_map *map_a(const contract_args *a, const work *w) {
+    return rows_a(a, w) < TILE_M ? &T->end_a : &T->map_a;
+}
+DEVICE const hone_cuda_tensor_map *map_b(const contract_args *a, const work *w) {
+    return rows_b(a, w) < TILE_N ? &T->end_b : &T->map_b;
+}
 /* One thread asks for the tiles of A of all works of this block, in order, and one for those of B. */
 DEVICE void bring(const contract_args *a, u32 shared, u32 full, u32 empty, bool right) {
     u32 t = (u32)BLOCK_X / SPLITS, turn = 1;
@@ -127,7 +144,9 @@ DEVICE void bring(const contract_args *a, u32 shared, u32 full, u32 empty, bool 
             barrier_expect(barrier, bytes);
 #if WINDOW
             if (right) tile_load(to, map, barrier, c.channel, c.tap, w.n0);
-            else window_load(to, map, barrier, c.channel, c.x, c.y, c.n, c.tap_x * a->w.dilation_x, c.tap_y * a->w.dilation_y);
+            else
+                window_load(to, map, barrier, c.channel, c.x, c.y, c.n, c.tap_x * a->w.dilation_x,
+                            c.tap_y * a->w.dilation_y);
 #else
             tile_load(to, map, barrier, c.k * STEP_K, right ? w.n0 : w.m0, batch);
 #endif
@@ -140,15 +159,18 @@ DEVICE void bring(const contract_args *a, u32 shared, u32 full, u32 empty, bool 
 
 /* The sums of one warpgroup's 64 rows into C, panel by panel, by way of its slots in shared memory. bias:
    END_N values, 32 threads have one of 32. */
-DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_N / 2], u32 stage, const float bias[OWN], int group) {
-    const int t = THREAD % 128, lane = t % 32, row = t / 32 * 16 + lane / 4, m0 = w->m0 + group * 64, n0 = w->n0 + BLOCK_X % SPLITS * END_N;
+DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_N / 2], u32 stage,
+                  const float bias[OWN], int group) {
+    const int t = THREAD % 128, lane = t % 32, row = t / 32 * 16 + lane / 4, m0 = w->m0 + group * 64,
+              n0 = w->n0 + BLOCK_X % SPLITS * END_N;
     enum { EIGHTS = (END_N < OUT_ROW ? END_N : OUT_ROW) / 8 }; /* groups of 8 columns in a panel */
     UNROLL for (int p = 0; p < PANELS; p++) {
         const u32 slot = stage + (u32)(p % SLOTS) * (64 * ROW);
         float residual[EIGHTS][2][2]; /* all asked for at once */
         UNROLL for (int j = 0; j < EIGHTS; j++)
             UNROLL for (int e = 0; e < 4; e++)
-                residual[j][e / 2][e % 2] = residual_at(P, w->batch, m0 + row + 8 * (e / 2), n0 + p * OUT_ROW + j * 8 + lane % 4 * 2 + e % 2);
+                residual[j][e / 2][e % 2] = residual_at(P, w->batch, m0 + row + 8 * (e / 2),
+                                                        n0 + p * OUT_ROW + j * 8 + lane % 4 * 2 + e % 2);
         if (STORE && t == 0) { /* what left from this slot before has been read */
             if (p == 0) store_wait(0);
             else if (p >= SLOTS) store_wait(SLOTS - 1);
@@ -159,13 +181,20 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
             if (column >= END_N) continue;
             const int c = j * 8 + lane % 4 * 2;
             float b[2];
-            UNROLL for (int e = 0; e < 2; e++) b[e] = USES_BIAS ? BITS_F32(shuffle_from(F32_BITS(bias[column / 32]), (c + e) % 32)) : 0;
+            UNROLL for (int e = 0; e < 2; e++)
+                b[e] = USES_BIAS ? BITS_F32(shuffle_from(F32_BITS(bias[column / 32]), (c + e) % 32)) : 0;
             UNROLL for (int half = 0; half < 2; half++) {
                 const int r = row + 8 * half;
                 const u32 at = slot + swizzle((u32)(r * ROW + c * OUT_BYTES));
-                union { out_store one[2]; u16 small; u32 word; u64 words; } v;
+                union {
+                    out_store one[2];
+                    u16 small;
+                    u32 word;
+                    u64 words;
+                } v;
                 UNROLL for (int e = 0; e < 2; e++)
-                    v.one[e] = finish(P, sum[column / 2 + half * 2 + e], b[e], residual[j][half][e], w->batch, m0 + r, n0 + p * OUT_ROW + c + e);
+                    v.one[e] = finish(P, sum[column / 2 + half * 2 + e], b[e], residual[j][half][e], w->batch,
+                                      m0 + r, n0 + p * OUT_ROW + c + e);
                 if (OUT_BYTES == 1) shared_store2(at, v.small);
                 else if (OUT_BYTES == 2) shared_store4(at, v.word);
                 else shared_store8(at, v.words);
@@ -175,7 +204,8 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
         sync_some(1 + group, 128);
 #if STORE
         if (t == 0) {
-            if (n0 + p * OUT_ROW < P->n && m0 < P->m) tile_store(&T->map_c, slot, n0 + p * OUT_ROW, m0, w->batch);
+            if (n0 + p * OUT_ROW < P->n && m0 < P->m)
+                tile_store(&T->map_c, slot, n0 + p * OUT_ROW, m0, w->batch);
             store_commit();
         }
 #else
@@ -184,7 +214,10 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
         for (int i = t; i < 64 * WIDE; i += 128) {
             const int r = i / WIDE, first = i % WIDE * PER, n = n0 + p * OUT_ROW + first;
             if (m0 + r >= P->m || n >= P->n || p * OUT_ROW + first >= END_N) continue;
-            union ALIGNED16 { out_store one[PER]; u32x4 all; } v;
+            union ALIGNED16 {
+                out_store one[PER];
+                u32x4 all;
+            } v;
             v.all = shared_load16(slot + swizzle((u32)(r * ROW + first * OUT_BYTES)));
             out_store *to = c + (i64)(m0 + r) * P->pitch_c + n;
             if (n + PER <= P->n && (u64)to % 16 == 0) store16(to, v.all);
@@ -199,7 +232,10 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
 #if SPLITS > 1
 /* Sums of one part of K, all columns, to those of all parts, this block's columns. Stages are no longer read,
    and hold the sums for the others. */
-typedef union ALIGNED16 { sum_type one[4]; u32x4 all; } four_sums;
+typedef union ALIGNED16 {
+    sum_type one[4];
+    u32x4 all;
+} four_sums;
 DEVICE void join(const sum_type sum[TILE_N / 2], sum_type total[END_N / 2], u32 shared) {
     enum { FOURS = TILE_N / 8, MINE = FOURS / SPLITS, STRIDE = 128 * CONSUMERS * 16 };
     const u32 at = shared + (u32)THREAD * 16, first = at + (u32)(BLOCK_X % SPLITS * MINE) * STRIDE;
@@ -228,7 +264,8 @@ KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
         const work first = work_of(a, (u32)BLOCK_X / SPLITS);
         map_prefetch(map_a(a, &first)), map_prefetch(map_b(a, &first));
         if (STORE) map_prefetch(&T->map_c);
-        UNROLL for (int s = 0; s < STAGES; s++) barrier_init(full + 8 * s, 2), barrier_init(empty + 8 * s, CONSUMERS);
+        UNROLL for (int s = 0; s < STAGES; s++)
+            barrier_init(full + 8 * s, 2), barrier_init(empty + 8 * s, CONSUMERS);
         barrier_fence();
     }
     sync_block();
@@ -245,12 +282,15 @@ KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
         for (;;) {
             sum_type sum[TILE_N / 2];
             float bias[OWN]; /* asked for now, needed at the end */
-            UNROLL for (int i = 0; i < OWN; i++) bias[i] = bias_at(P, w.n0 + BLOCK_X % SPLITS * END_N + THREAD % 32 + 32 * i);
+            UNROLL for (int i = 0; i < OWN; i++)
+                bias[i] = bias_at(P, w.n0 + BLOCK_X % SPLITS * END_N + THREAD % 32 + 32 * i);
             for (int k = w.from; k < w.to; k++) {
                 barrier_wait(full + 8 * s, turn);
-                const u64 left = operand(shared + s * STAGE + group * 64 * ROW), right = operand(shared + s * STAGE + TILE_A);
+                const u64 left = operand(shared + s * STAGE + group * 64 * ROW),
+                          right = operand(shared + s * STAGE + TILE_A);
                 wgmma_fence();
-                UNROLL for (int q = 0; q < ROW / 32; q++) wgmma(sum, left + 2 * q, right + 2 * q, k > w.from || q > 0);
+                UNROLL for (int q = 0; q < ROW / 32; q++)
+                    wgmma(sum, left + 2 * q, right + 2 * q, k > w.from || q > 0);
                 wgmma_commit();
                 if (k > w.from) { /* the stage before has been read */
                     wgmma_wait(1);

@@ -79,9 +79,11 @@ DEVICE float bias_at(const hone_cuda_contract *a, int n) {
 DEVICE float residual_at(const hone_cuda_contract *a, int batch, int m, int n) {
     if (!USES_RESIDUAL) return 0;
     m = m < a->m ? m : a->m - 1, n = n < a->n ? n : a->n - 1;
-    return OUT_F32(((const out_store *)a->residual)[batch * a->batch_residual + (i64)m * a->pitch_residual + n]);
+    return OUT_F32(
+        ((const out_store *)a->residual)[batch * a->batch_residual + (i64)m * a->pitch_residual + n]);
 }
-DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, float residual, int batch, int m, int n) {
+DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, float residual, int batch,
+                        int m, int n) {
     (void)a, (void)batch, (void)m, (void)n, (void)bias, (void)residual;
 #if OUT_TYPE == S32_TYPE /* integers leave as they are: a float would lose some */
     return sum;
@@ -95,7 +97,8 @@ DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, f
    by column. */
 enum { GROUP = HONE_CUDA_GROUP };
 DEVICE void tile_of(int t, int tiles_m, int tiles_n, int *tm, int *tn) {
-    const int group = t / (GROUP * tiles_n), first = group * GROUP, high = tiles_m - first < GROUP ? tiles_m - first : GROUP;
+    const int group = t / (GROUP * tiles_n), first = group * GROUP,
+              high = tiles_m - first < GROUP ? tiles_m - first : GROUP;
     const int within = t - group * GROUP * tiles_n;
     *tm = first + within % high, *tn = within / high;
 }

@@ -16,7 +16,10 @@ DEVICE float wide(in_store v) {
     return (float)v;
 #endif
 }
-typedef union ALIGNED16 { in_store one[PER]; u32x4 all; } piece;
+typedef union ALIGNED16 {
+    in_store one[PER];
+    u32x4 all;
+} piece;
 
 KERNEL(hone_few_rows, hone_cuda_contract, THREADS, 1) {
     const int lane = THREAD % 32, n = BLOCK_X * WARPS + THREAD / 32, batch = BLOCK_Z;
@@ -25,8 +28,8 @@ KERNEL(hone_few_rows, hone_cuda_contract, THREADS, 1) {
     const in_store *left = (const in_store *)a->a + batch * a->batch_a;
     piece right[UNROLLED];
     float sum[ROWS];
-#define READ(at)                                                                                 \
-    UNROLL for (int u = 0; u < UNROLLED; u++)                                                    \
+#define READ(at)                              \
+    UNROLL for (int u = 0; u < UNROLLED; u++) \
         if ((at) + u * 32 * PER < a->k) right[u].all = load16_once(b + (at) + u * 32 * PER);
     launch_next();
     if (CONSTANT_B) { READ(lane * PER) }
@@ -41,13 +44,15 @@ KERNEL(hone_few_rows, hone_cuda_contract, THREADS, 1) {
                     if (m < a->m) {
                         piece x;
                         x.all = load16(left + m * a->pitch_a + k + u * 32 * PER);
-                        UNROLL for (int e = 0; e < PER; e++) sum[m] = fmaf(wide(x.one[e]), wide(right[u].one[e]), sum[m]);
+                        UNROLL for (int e = 0; e < PER; e++)
+                            sum[m] = fmaf(wide(x.one[e]), wide(right[u].one[e]), sum[m]);
                     }
     }
     UNROLL for (int m = 0; m < ROWS; m++)
         if (m < a->m) {
             UNROLL for (int step = 16; step > 0; step /= 2) sum[m] += shuffle_xor(sum[m], step);
-            if (lane == 0) ((out_store *)a->c)[batch * a->batch_c + m * a->pitch_c + n] =
-                finish(a, (sum_type)sum[m], bias_at(a, n), residual_at(a, batch, m, n), batch, m, n);
+            if (lane == 0)
+                ((out_store *)a->c)[batch * a->batch_c + m * a->pitch_c + n] =
+                    finish(a, (sum_type)sum[m], bias_at(a, n), residual_at(a, batch, m, n), batch, m, n);
         }
 }

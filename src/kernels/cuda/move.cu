@@ -28,7 +28,10 @@ enum { PER = 16 / BYTES, THREADS = 256 }; /* PER: elements of a 16-byte piece */
 #else
 #define STORE16 store16
 #endif
-typedef union ALIGNED16 { element one[PER]; u32x4 all; } piece;
+typedef union ALIGNED16 {
+    element one[PER];
+    u32x4 all;
+} piece;
 
 #if TURN == 2
 /* All of one i lies in shared memory as it lies in x: its rows begin at odd places, which are as good as any
@@ -61,13 +64,15 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
    y, whose elements lie in four words. A piece belongs to the row that it begins in. */
 enum { WORD = BYTES < 4 ? 4 / BYTES : 1 };
 KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
-    const u32 wide = (u32)a->extent[1], high = (u32)a->extent[2], row = wide / PER, across = wide / 4, all = across * (((high + PER - 1) / PER + 14) / 8);
+    const u32 wide = (u32)a->extent[1], high = (u32)a->extent[2], row = wide / PER, across = wide / 4,
+              all = across * (((high + PER - 1) / PER + 14) / 8);
     const u32x4 *from = (const u32x4 *)((const element *)a->x + BLOCK_X * a->stride_x[0]);
     element *to = (element *)a->y + (i64)BLOCK_X * wide * high;
     const element *shared = (const element *)hone_shared;
     launch_next();
     wait_previous();
-    for (u32 p = (u32)THREAD; p < row * high; p += THREADS) copy16(shared_at(hone_shared) + (p + p / row / PER) * 16, from + p, 16);
+    for (u32 p = (u32)THREAD; p < row * high; p += THREADS)
+        copy16(shared_at(hone_shared) + (p + p / row / PER) * 16, from + p, 16);
     copy_commit();
     copy_wait(0);
     sync_block();
@@ -90,18 +95,31 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
    and their pieces of 16 bytes are swapped by the row; else a row of the tile begins where its first aligned
    piece does, and rows that are PER apart are neighbours. Either way
    neighbouring pieces of a row of y come from different banks. */
-enum { BAND = 8 /* tiles side by side along j before the next ones along k: both sides of what is under way are long */, TILE_J = 128 / BYTES, WORD = BYTES < 4 ? 4 / BYTES : 1, GROUPS = HIGH / PER, ROW = X_ALIGNED ? 128 : 144 };
+/* BAND: tiles side by side along j before the next ones along k: both sides of what is under way are long */
+enum {
+    BAND = 8,
+    TILE_J = 128 / BYTES,
+    WORD = BYTES < 4 ? 4 / BYTES : 1,
+    GROUPS = HIGH / PER,
+    ROW = X_ALIGNED ? 128 : 144
+};
 DEVICE u32 place(int k, int byte) {
     if (X_ALIGNED) return (u32)(k * ROW) + ((u32)byte ^ (u32)(k / PER % 8 * 16));
     return (u32)((k % PER * GROUPS + k / PER) * ROW + byte);
 }
 /* where it begins, how much of it is there */
-typedef struct { const char *x; element *y; int wide, high; } tile;
+typedef struct {
+    const char *x;
+    element *y;
+    int wide, high;
+} tile;
 /* tiles are counted in 32 bits: longer divisions would take as long as the tile */
 DEVICE tile tile_at(const hone_cuda_move *a, u32 t) {
-    const u32 tiles_j = (u32)((a->extent[1] + TILE_J - 1) / TILE_J), tiles_k = (u32)((a->extent[2] + HIGH - 1) / HIGH), i = t / (tiles_j * tiles_k);
+    const u32 tiles_j = (u32)((a->extent[1] + TILE_J - 1) / TILE_J),
+              tiles_k = (u32)((a->extent[2] + HIGH - 1) / HIGH), i = t / (tiles_j * tiles_k);
     t -= i * (tiles_j * tiles_k);
-    const u32 first = t / (BAND * tiles_k) * BAND, within = t - first * tiles_k, many = tiles_j - first < BAND ? tiles_j - first : BAND;
+    const u32 first = t / (BAND * tiles_k) * BAND, within = t - first * tiles_k,
+              many = tiles_j - first < BAND ? tiles_j - first : BAND;
     const u32 at_k = within / many, at_j = first + within - at_k * many;
     const i64 j0 = (i64)at_j * TILE_J, k0 = (i64)at_k * HIGH;
     tile r;
@@ -124,11 +142,15 @@ DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
     UNROLL for (int q = 0; q < HIGH / 32; q++) {
         const int k = THREAD / 8 + q * 32;
         if (k < t->high && left >= PER) copy16(to + place(k, j * BYTES), from, 16);
-        else if (k < t->high && left > 0) bring_some(place(k, j * BYTES), (u64)from, (u64)from + (u64)(left * BYTES));
+        else if (k < t->high && left > 0)
+            bring_some(place(k, j * BYTES), (u64)from, (u64)from + (u64)(left * BYTES));
         from += 32 * pitch;
     }
-#else /* pieces that hold some of a row, and some of its neighbours too */
-    const u64 end = a->x + (u64)(((a->extent[0] - 1) * a->stride_x[0] + (a->extent[2] - 1) * a->stride_x[2] + a->extent[1]) * BYTES);
+#else         /* pieces that hold some of a row, and some of its neighbours too */
+    const u64 end =
+        a->x +
+        (u64)(((a->extent[0] - 1) * a->stride_x[0] + (a->extent[2] - 1) * a->stride_x[2] + a->extent[1]) *
+              BYTES);
     UNROLL for (int n = 0; n < (HIGH * 9 + THREADS - 1) / THREADS; n++) {
         const int p = THREAD + n * THREADS, k = p / 9, q = p % 9;
         const u64 row = (u64)t->x + (u64)(k * pitch), from = row / 16 * 16 + (u64)(q * 16);
@@ -148,8 +170,13 @@ DEVICE void leave(const hone_cuda_move *a, const tile *t) {
     /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one
        store */
     UNROLL for (int q = 0; q < GROUPS * (TILE_J / WORD) / THREADS; q++) {
-        const int warp = THREAD / 32 + q * 8, group = warp % (GROUPS / 8) * 8 + THREAD % 8, word = warp / (GROUPS / 8) * 4 + THREAD % 32 / 8;
-        union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
+        const int warp = THREAD / 32 + q * 8, group = warp % (GROUPS / 8) * 8 + THREAD % 8,
+                  word = warp / (GROUPS / 8) * 4 + THREAD % 32 / 8;
+        union {
+            element one[WORD];
+            u32 bits;
+            u64 long_bits;
+        } from[PER];
         if (group * PER >= t->high || word * WORD >= t->wide) continue;
         UNROLL for (int r = 0; r < PER; r++) {
             const char *at = hone_shared + place(group * PER + r, word * WORD * BYTES);
@@ -177,7 +204,10 @@ DEVICE void leave(const hone_cuda_move *a, const tile *t) {
         UNROLL for (int e = 0; e < PER; e++) {
             const int k = first + e;
             if (Y_ALIGNED || (k >= 0 && k < t->high))
-                v.one[e] = *(const element *)(hone_shared + place(k, j * BYTES + (X_ALIGNED ? 0 : (int)((x0 + (u32)k * step) % 16))));
+                v.one[e] =
+                    *(const element *)(hone_shared +
+                                       place(k,
+                                             j * BYTES + (X_ALIGNED ? 0 : (int)((x0 + (u32)k * step) % 16))));
         }
         if (Y_ALIGNED || (first >= 0 && first + PER <= t->high)) STORE16(row + first, v.all);
         else
@@ -199,7 +229,8 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
 #elif X_ALIGNED && Y_ALIGNED
 /* All of y in its order, HIGH pieces of a warp's neighbours under way; one division where x is not dense. */
 KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
-    const i64 pieces = a->extent[2] / PER, all = a->extent[0] * a->extent[1] * pieces, first = ((i64)BLOCK_X * (THREADS / 32) + THREAD / 32) * 32 * HIGH + THREAD % 32;
+    const i64 pieces = a->extent[2] / PER, all = a->extent[0] * a->extent[1] * pieces,
+              first = ((i64)BLOCK_X * (THREADS / 32) + THREAD / 32) * 32 * HIGH + THREAD % 32;
     const bool dense = a->stride_x[1] == a->extent[2] && a->stride_x[0] == a->extent[1] * a->extent[2];
     u32x4 *to = (u32x4 *)a->y + first;
     u32x4 v[HIGH];
@@ -211,7 +242,9 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
         if (dense) v[q] = load16_once((const u32x4 *)a->x + n);
         else {
             const i64 row = n / pieces, i = row / a->extent[1];
-            v[q] = load16_once((const u32x4 *)((const element *)a->x + i * a->stride_x[0] + (row - i * a->extent[1]) * a->stride_x[1]) + (n - row * pieces));
+            v[q] = load16_once((const u32x4 *)((const element *)a->x + i * a->stride_x[0] +
+                                               (row - i * a->extent[1]) * a->stride_x[1]) +
+                               (n - row * pieces));
         }
     }
     UNROLL for (int q = 0; q < HIGH; q++)
@@ -221,14 +254,17 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
 /* Rows that begin anywhere: element by element, neighbours by neighbouring threads, HIGH of each under
    way. */
 KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
-    const i64 all = a->extent[0] * a->extent[1] * a->extent[2], first = ((i64)BLOCK_X * (THREADS / 32) + THREAD / 32) * 32 * HIGH + THREAD % 32;
+    const i64 all = a->extent[0] * a->extent[1] * a->extent[2],
+              first = ((i64)BLOCK_X * (THREADS / 32) + THREAD / 32) * 32 * HIGH + THREAD % 32;
     element *to = (element *)a->y + first;
     element v[HIGH];
     launch_next();
     wait_previous();
     UNROLL for (int q = 0; q < HIGH; q++) {
         const i64 n = first + q * 32, row = n / a->extent[2], i = row / a->extent[1];
-        if (n < all) v[q] = ((const element *)a->x)[i * a->stride_x[0] + (row - i * a->extent[1]) * a->stride_x[1] + (n - row * a->extent[2])];
+        if (n < all)
+            v[q] = ((const element *)a->x)[i * a->stride_x[0] + (row - i * a->extent[1]) * a->stride_x[1] +
+                                           (n - row * a->extent[2])];
     }
     UNROLL for (int q = 0; q < HIGH; q++)
         if (first + q * 32 < all) to[q * 32] = v[q];

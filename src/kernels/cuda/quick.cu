@@ -13,7 +13,8 @@ DEVICE float quick_sigmoid(float x) { return inverse_fast(1.0f + exp2_fast(x * -
 /* Near 0 the odd series, as 1 - 2 / (e^2x + 1) has no digits left there. */
 DEVICE float quick_tanh(float x) {
     const float size = fabsf(x), z = x * x;
-    const float small = x * (1.0f + z * (-0.333333333f + z * (0.133333333f + z * (-0.0539682540f + z * 0.0218694885f))));
+    const float small =
+        x * (1.0f + z * (-0.333333333f + z * (0.133333333f + z * (-0.0539682540f + z * 0.0218694885f))));
     const float large = 1.0f - 2.0f * inverse_fast(1.0f + exp2_fast(size * 2.88539008f));
     return size >= 0.3f ? copysignf(large, x) : small;
 }

@@ -62,7 +62,8 @@ DEVICE in_vector load_vector(const in_store *p) {
 }
 DEVICE void store_vector(out_store *p, const out_vector *v) {
     if (WIDTH * sizeof(out_store) >= 16) {
-        UNROLL for (int k = 0; k < (int)(WIDTH * sizeof(out_store) / 16); k++) store16((char *)p + 16 * k, v->all[k]);
+        UNROLL for (int k = 0; k < (int)(WIDTH * sizeof(out_store) / 16); k++)
+            store16((char *)p + 16 * k, v->all[k]);
     } else if (WIDTH * sizeof(out_store) == 8) *(u64 *)p = v->two;
     else if (WIDTH * sizeof(out_store) == 4) *(u32 *)p = v->one;
     else *p = v->element[0];
@@ -71,7 +72,8 @@ DEVICE void store_vector(out_store *p, const out_vector *v) {
 /* Over the threads of a row; all of them get the result. The order depends on THREADS_A_ROW only. */
 DEVICE float combine(float a, float b, bool largest) { return largest ? (a > b || a != a ? a : b) : a + b; }
 DEVICE float over_row(float v, bool largest) {
-    UNROLL for (int step = (THREADS_A_ROW < 32 ? THREADS_A_ROW : 32) / 2; step > 0; step /= 2) v = combine(v, shuffle_xor(v, step), largest);
+    UNROLL for (int step = (THREADS_A_ROW < 32 ? THREADS_A_ROW : 32) / 2; step > 0; step /= 2)
+        v = combine(v, shuffle_xor(v, step), largest);
     if (THREADS_A_ROW > 32) {
         float *part = (float *)hone_shared + THREAD / THREADS_A_ROW * 32;
         const int warps = THREADS_A_ROW / 32, warp = THREAD % THREADS_A_ROW / 32;
@@ -95,7 +97,9 @@ DEVICE float over_row(float v, bool largest) {
 #define LARGEST (KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX)
 #define LOG2_E 1.4426950408889634f
 
-DEVICE float other_at(const hone_cuda_rows *a, i64 row, int column) { return IN_F32(((const in_store *)a->other)[row * a->pitch_other + column]); }
+DEVICE float other_at(const hone_cuda_rows *a, i64 row, int column) {
+    return IN_F32(((const in_store *)a->other)[row * a->pitch_other + column]);
+}
 /* Of weight or bias: f32, whatever rows are, and kept in L1, because all rows read them. */
 DEVICE void constants(float to[WIDTH], u64 base, int column, float none) {
     UNROLL for (int e = 0; e < WIDTH; e++) to[e] = none;
@@ -119,24 +123,25 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, BLOCKS) {
     const int lane = THREAD % THREADS_A_ROW, columns = a->columns;
     const in_store *x = (const in_store *)a->x + row * a->pitch_x;
     out_store *y = (out_store *)a->y + row * a->pitch_y;
-    const int passes = LONG ? (columns + THREADS_A_ROW * VECTORS * WIDTH - 1) / (THREADS_A_ROW * VECTORS * WIDTH) : 1;
+    const int passes =
+        LONG ? (columns + THREADS_A_ROW * VECTORS * WIDTH - 1) / (THREADS_A_ROW * VECTORS * WIDTH) : 1;
     float first = LARGEST ? LOWEST : 0, second = 0;
     in_vector v[VECTORS]; /* as they are stored: half the registers, so more rows are under way */
     launch_next();
     wait_previous();
 
-#define COLUMN(p, q) ((((p) * VECTORS + (q)) * THREADS_A_ROW + lane) * WIDTH)
-#define READ(p)                                                            \
-    UNROLL for (int q = 0; q < VECTORS; q++)                               \
+#define COLUMN(p, q) ((((p)*VECTORS + (q)) * THREADS_A_ROW + lane) * WIDTH)
+#define READ(p)                              \
+    UNROLL for (int q = 0; q < VECTORS; q++) \
         if (COLUMN(p, q) < columns) v[q] = load_vector(x + COLUMN(p, q));
 /* statement, for every element f of pass p that is there */
-#define EACH(p, statement)                                                                             \
-    UNROLL for (int q = 0; q < VECTORS; q++)                                                           \
-        if (COLUMN(p, q) < columns) {                                                                  \
-            UNROLL for (int e = 0; e < WIDTH; e++) {                                                   \
-                const float f = before_at(a, IN_F32(v[q].element[e]), row, COLUMN(p, q) + e);          \
-                statement;                                                                             \
-            }                                                                                          \
+#define EACH(p, statement)                                                                    \
+    UNROLL for (int q = 0; q < VECTORS; q++)                                                  \
+        if (COLUMN(p, q) < columns) {                                                         \
+            UNROLL for (int e = 0; e < WIDTH; e++) {                                          \
+                const float f = before_at(a, IN_F32(v[q].element[e]), row, COLUMN(p, q) + e); \
+                statement;                                                                    \
+            }                                                                                 \
         }
 
     /* first: the largest, the sum, or the sum of squares */
@@ -155,7 +160,8 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, BLOCKS) {
     if (KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == LAYER_NORM) {
         for (int p = 0; p < passes; p++) {
             if (LONG) READ(p)
-            EACH(p, second += KIND == LAYER_NORM ? (f - first) * (f - first) : exp2_fast((f - first) * LOG2_E))
+            EACH(p,
+                 second += KIND == LAYER_NORM ? (f - first) * (f - first) : exp2_fast((f - first) * LOG2_E))
         }
         second = over_row(second, false);
         if (KIND == LAYER_NORM) second = rsqrt_fast(second / (float)columns + a->epsilon);

@@ -39,7 +39,12 @@ enum {
     ROWS = (LINES - 1) * STRIDE + (KERNEL_Y - 1) * DILATION + 1
 };
 #define IS_TAP(d, kernel) ((d) >= 0 && (d) % DILATION == 0 && (d) / DILATION < (kernel))
-typedef union ALIGNED16 { store one[WIDTH]; u32x4 all; u64 two; u32 word; } piece;
+typedef union ALIGNED16 {
+    store one[WIDTH];
+    u32x4 all;
+    u64 two;
+    u32 word;
+} piece;
 DEVICE piece load_piece(const store *p) {
     piece v;
     if (sizeof(store) * WIDTH == 16) v.all = load16(p);
@@ -60,17 +65,22 @@ DEVICE float end(float v, float bias, float residual) {
 }
 
 /* Where a thread's windows begin: outputs from (line0, strip * STRIP) on. */
-typedef struct { int n, line0, strip, channel, x0, y0; const store *corner; } place;
+typedef struct {
+    int n, line0, strip, channel, x0, y0;
+    const store *corner;
+} place;
 DEVICE void load_row(piece to[COLUMNS], const hone_cuda_window *a, const place *at, int r) {
     UNROLL for (int c = 0; c < COLUMNS; c++) {
         bool used = false; /* known when compiled: with gaps between taps some pixels are nobody's */
         UNROLL for (int l = 0; l < LINES; l++)
-            UNROLL for (int s = 0; s < STRIP; s++) used |= IS_TAP(r - l * STRIDE, KERNEL_Y) && IS_TAP(c - s * STRIDE, KERNEL_X);
+            UNROLL for (int s = 0; s < STRIP; s++)
+                used |= IS_TAP(r - l * STRIDE, KERNEL_Y) && IS_TAP(c - s * STRIDE, KERNEL_X);
         if (!used) continue;
         if ((u32)(at->y0 + r) < (u32)a->height && (u32)(at->x0 + c) < (u32)a->width)
             to[c] = load_piece(at->corner + (i64)r * (a->width * a->pitch_x) + c * a->pitch_x);
         else
-            UNROLL for (int e = 0; e < WIDTH; e++) to[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
+            UNROLL for (int e = 0; e < WIDTH; e++)
+                to[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
     }
 }
 DEVICE float added(float sum, store pixel, float w) {
@@ -80,7 +90,8 @@ DEVICE float added(float sum, store pixel, float w) {
     return sum + f;
 }
 /* line l's outputs */
-DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[STRIP][WIDTH], const float bias[WIDTH]) {
+DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[STRIP][WIDTH],
+                  const float bias[WIDTH]) {
     UNROLL for (int s = 0; s < STRIP; s++) {
         const int x = at->strip * STRIP + s, line = at->line0 + l;
         if (x >= a->out_width || line >= a->out_height) continue;
@@ -90,22 +101,28 @@ DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[S
         if (KIND == AVERAGE_ALL) part = 1.0f / (float)(KERNEL_Y * KERNEL_X);
         if (KIND == AVERAGE) { /* taps that are there: rows times columns */
             int rows = 0, columns = 0;
-            UNROLL for (int k = 0; k < KERNEL_Y; k++) rows += (u32)(at->y0 + l * STRIDE + k * DILATION) < (u32)a->height;
-            UNROLL for (int k = 0; k < KERNEL_X; k++) columns += (u32)(at->x0 + s * STRIDE + k * DILATION) < (u32)a->width;
+            UNROLL for (int k = 0; k < KERNEL_Y; k++)
+                rows += (u32)(at->y0 + l * STRIDE + k * DILATION) < (u32)a->height;
+            UNROLL for (int k = 0; k < KERNEL_X; k++)
+                columns += (u32)(at->x0 + s * STRIDE + k * DILATION) < (u32)a->width;
             part = 1.0f / (float)(rows * columns);
         }
         if (a->residual) before = load_piece((const store *)a->residual + pixel * a->channels + at->channel);
-        UNROLL for (int e = 0; e < WIDTH; e++) out.one[e] = FROM_F32(end(sum[s][e] * part, bias[e], a->residual ? TO_F32(before.one[e]) : 0.0f));
+        UNROLL for (int e = 0; e < WIDTH; e++)
+            out.one[e] = FROM_F32(end(sum[s][e] * part, bias[e], a->residual ? TO_F32(before.one[e]) : 0.0f));
         store_piece((store *)a->y + pixel * a->pitch_y + at->channel, &out);
     }
 }
 
 KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
-    const u32 pieces = (u32)(a->channels / WIDTH), strips = (u32)((a->out_width + STRIP - 1) / STRIP), id = (u32)(BLOCK_X * THREADS + THREAD);
+    const u32 pieces = (u32)(a->channels / WIDTH), strips = (u32)((a->out_width + STRIP - 1) / STRIP),
+              id = (u32)(BLOCK_X * THREADS + THREAD);
     place at;
-    at.strip = (int)(id / pieces), at.channel = (int)(id % pieces) * WIDTH, at.line0 = BLOCK_Y * LINES, at.n = BLOCK_Z;
+    at.strip = (int)(id / pieces), at.channel = (int)(id % pieces) * WIDTH, at.line0 = BLOCK_Y * LINES,
+    at.n = BLOCK_Z;
     at.x0 = at.strip * STRIP * STRIDE - a->pad_x, at.y0 = at.line0 * STRIDE - a->pad_y;
-    at.corner = (const store *)a->x + (((i64)at.n * a->height + at.y0) * a->width + at.x0) * a->pitch_x + at.channel;
+    at.corner =
+        (const store *)a->x + (((i64)at.n * a->height + at.y0) * a->width + at.x0) * a->pitch_x + at.channel;
     float bias[WIDTH], sum[LINES][STRIP][WIDTH];
     launch_next();
     if ((u32)at.strip >= strips) return;
@@ -115,10 +132,12 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     const float *weights = (const float *)a->w + at.channel;
     UNROLL for (int l = 0; l < LINES; l++)
         UNROLL for (int s = 0; s < STRIP; s++)
-            UNROLL for (int e = 0; e < WIDTH; e++) sum[l][s][e] = KIND == LARGEST ? BITS_F32(0xff800000u) : 0.0f;
+            UNROLL for (int e = 0; e < WIDTH; e++)
+                sum[l][s][e] = KIND == LARGEST ? BITS_F32(0xff800000u) : 0.0f;
 #if AHEAD
     float w[KERNEL_Y][KERNEL_X][WIDTH];
-    UNROLL for (int k = 0; k < KERNEL_Y * KERNEL_X && KIND == DEPTHWISE; k++) load_floats(w[k / KERNEL_X][k % KERNEL_X], weights + k * a->channels, WIDTH);
+    UNROLL for (int k = 0; k < KERNEL_Y * KERNEL_X && KIND == DEPTHWISE; k++)
+        load_floats(w[k / KERNEL_X][k % KERNEL_X], weights + k * a->channels, WIDTH);
     wait_previous();
     piece in[AHEAD + 1][COLUMNS];
     UNROLL for (int r = 0; r < AHEAD; r++) load_row(in[r], a, &at, r);
@@ -130,7 +149,9 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
             UNROLL for (int kx = 0; kx < KERNEL_X; kx++)
                 UNROLL for (int s = 0; s < STRIP; s++)
                     UNROLL for (int e = 0; e < WIDTH; e++)
-                        sum[l][s][e] = added(sum[l][s][e], in[r % (AHEAD + 1)][s * STRIDE + kx * DILATION].one[e], w[ky][kx][e]);
+                        sum[l][s][e] =
+                            added(sum[l][s][e], in[r % (AHEAD + 1)][s * STRIDE + kx * DILATION].one[e],
+                                  w[ky][kx][e]);
             if (ky == KERNEL_Y - 1) leave(a, &at, l, sum[l], bias);
         }
     }
@@ -145,7 +166,9 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
             UNROLL for (int l = 0; l < LINES; l++)
                 UNROLL for (int s = 0; s < STRIP; s++)
                     UNROLL for (int e = 0; e < WIDTH; e++)
-                        sum[l][s][e] = added(sum[l][s][e], in[l * STRIDE + ky * DILATION][s * STRIDE + kx * DILATION].one[e], w[e]);
+                        sum[l][s][e] =
+                            added(sum[l][s][e],
+                                  in[l * STRIDE + ky * DILATION][s * STRIDE + kx * DILATION].one[e], w[e]);
         }
     UNROLL for (int l = 0; l < LINES; l++) leave(a, &at, l, sum[l], bias);
 #endif

@@ -37,7 +37,9 @@ extern __shared__ __align__(1024) char hone_shared[];
 #define BITS_F32(v) __uint_as_float(v)
 #define ALIGNED16 __align__(16)
 
-typedef struct ALIGNED16 { u32 x, y, z, w; } u32x4;
+typedef struct ALIGNED16 {
+    u32 x, y, z, w;
+} u32x4;
 
 DEVICE u32 shared_at(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 
@@ -82,9 +84,13 @@ DEVICE float rsqrt_fast(float x) { return rsqrtf(x); }
 
 /* ---- barriers and shuffles; all threads of a warp take part ---- */
 DEVICE void sync_block(void) { asm volatile("bar.sync 0;" ::: "memory"); }
-DEVICE void sync_some(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+DEVICE void sync_some(int id, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 /* without waiting */
-DEVICE void arrive_some(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+DEVICE void arrive_some(int id, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 DEVICE void sync_warp(void) { __syncwarp(); }
 /* true in one thread of the warp. The compiler knows it: what is asked of the copy engine behind it needs no
    loop over threads */
@@ -113,19 +119,26 @@ DEVICE void load_floats(float *to, const float *p, int n) {
 }
 DEVICE u32x4 load16_once(const void *p) { /* read by nobody else: not kept in L1 */
     u32x4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
     return v;
 }
 DEVICE u32x4 load16_l2(const void *p) { /* what another block may have written */
     u32x4 v;
-    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
     return v;
 }
 DEVICE void store16(void *p, u32x4 v) { /* written out: the compiler makes four stores of some */
-    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
 }
 DEVICE void store16_once(void *p, u32x4 v) { /* read by nobody soon: the first to leave L2 */
-    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
+                 "r"(v.w)
+                 : "memory");
 }
 /* counts 1 up; what was there before; orders what this block wrote before it */
 DEVICE u32 atomic_count(u32 *p) {
@@ -151,7 +164,10 @@ DEVICE void wait_previous(void) {
 /* ---- shared memory ---- */
 DEVICE u32x4 shared_load16(u32 at) {
     u32x4 v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at) : "memory");
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(at)
+                 : "memory");
     return v;
 }
 DEVICE u32 shared_load4(u32 at) {
@@ -160,15 +176,23 @@ DEVICE u32 shared_load4(u32 at) {
     return v;
 }
 DEVICE void shared_store16(u32 at, u32x4 v) {
-    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
 }
-DEVICE void shared_store2(u32 at, u16 v) { asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"(v) : "memory"); }
-DEVICE void shared_store8(u32 at, u64 v) { asm volatile("st.shared.u64 [%0], %1;" ::"r"(at), "l"(v) : "memory"); }
-DEVICE void shared_store4(u32 at, u32 v) { asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(v) : "memory"); }
+DEVICE void shared_store2(u32 at, u16 v) {
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"(v) : "memory");
+}
+DEVICE void shared_store8(u32 at, u64 v) {
+    asm volatile("st.shared.u64 [%0], %1;" ::"r"(at), "l"(v) : "memory");
+}
+DEVICE void shared_store4(u32 at, u32 v) {
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(v) : "memory");
+}
 
 /* ---- asynchronous copies of 16 bytes (sm_80); `bytes` of them are read, the rest are zeros ---- */
 DEVICE void copy16(u32 to, const void *from, int bytes) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
 }
 DEVICE void copy4(u32 to, const void *from, int bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
@@ -191,23 +215,27 @@ DEVICE void matrix_load_across(u32 r[4], u32 at) { /* the same, each matrix tran
                  : "r"(at)
                  : "memory");
 }
-#define MMA_FLOAT(name, shape)                                                                                              \
-    DEVICE void name(float c[4], const u32 a[4], const u32 b[2]) {                                                          \
-        asm volatile("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"           \
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                       \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                   \
+#define MMA_FLOAT(name, shape)                                                            \
+    DEVICE void name(float c[4], const u32 a[4], const u32 b[2]) {                        \
+        asm volatile("mma.sync.aligned." shape                                            \
+                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"   \
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                     \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
     }
 MMA_FLOAT(mma_f16, "m16n8k16.row.col.f32.f16.f16.f32")
 MMA_FLOAT(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32")
 MMA_FLOAT(mma_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
 DEVICE void mma_s8(int c[4], const u32 a[4], const u32 b[2]) {
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+                 "%9}, {%0, %1, %2, %3};"
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /* ---- barriers in shared memory, on which copies of tiles report (sm_90) ---- */
-DEVICE void barrier_init(u32 at, int arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory"); }
+DEVICE void barrier_init(u32 at, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
+}
 DEVICE void barrier_fence(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 DEVICE void barrier_arrive(u32 at) {
     asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(at) : "memory");
@@ -218,7 +246,8 @@ DEVICE void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.release;
 DEVICE void cluster_wait(void) { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 DEVICE u32x4 shared_load16_of(u32 at, int rank) { /* from another block of the cluster */
     u32x4 v;
-    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %4, %5; ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [there]; }"
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %4, %5; ld.shared::cluster.v4.u32 {%0, "
+                 "%1, %2, %3}, [there]; }"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                  : "r"(at), "r"(rank)
                  : "memory");
@@ -226,53 +255,65 @@ DEVICE u32x4 shared_load16_of(u32 at, int rank) { /* from another block of the c
 }
 /* arrives, and says how many bytes must come before the barrier opens */
 DEVICE void barrier_expect(u32 at, u32 bytes) {
-    asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared::cta.b64 s, [%0], %1; }" ::"r"(at), "r"(bytes) : "memory");
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared::cta.b64 s, [%0], %1; }" ::"r"(at),
+                 "r"(bytes)
+                 : "memory");
 }
 DEVICE void barrier_wait(u32 at, u32 parity) {
-    asm volatile(
-        "{ .reg .pred p;\n"
-        "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
-        "@p bra done;\n"
-        "bra again;\n"
-        "done: }" ::"r"(at), "r"(parity)
-        : "memory");
+    asm volatile("{ .reg .pred p;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                 "@p bra done;\n"
+                 "bra again;\n"
+                 "done: }" ::"r"(at),
+                 "r"(parity)
+                 : "memory");
 }
 
 /* ---- tiles by the copy engine (sm_90) ---- */
 DEVICE void tile_load(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int c1, int c2) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%3, %4, %5}], [%2];" ::"r"(to),
                  "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2)
                  : "memory");
 }
 DEVICE void tile_load4(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int c1, int c2, int c3) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%3, %4, %5, %6}], [%2];" ::"r"(to),
                  "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                  : "memory");
 }
-DEVICE void tile_load5(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int c1, int c2, int c3, int c4) {
-    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to),
+DEVICE void tile_load5(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int c1, int c2, int c3,
+                       int c4) {
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%3, %4, %5, %6, %7}], [%2];" ::"r"(to),
                  "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
                  : "memory");
 }
-DEVICE void map_prefetch(const hone_cuda_tensor_map *map) { asm volatile("prefetch.tensormap [%0];" ::"l"((u64)map) : "memory"); }
+DEVICE void map_prefetch(const hone_cuda_tensor_map *map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"((u64)map) : "memory");
+}
 /* Rows of A as windows see them: `pixels` of the map from (x, y, n) on, moved by one tap; c0: the first
    channel. */
-DEVICE void window_load(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int x, int y, int n, int tap_x, int tap_y) {
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(
-            to),
-        "l"((u64)map), "r"(barrier), "r"(c0), "r"(x), "r"(y), "r"(n), "h"((u16)tap_x), "h"((u16)tap_y)
-        : "memory");
+DEVICE void window_load(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int x, int y, int n,
+                        int tap_x, int tap_y) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(to),
+                 "l"((u64)map), "r"(barrier), "r"(c0), "r"(x), "r"(y), "r"(n), "h"((u16)tap_x),
+                 "h"((u16)tap_y)
+                 : "memory");
 }
 DEVICE void tile_store(const hone_cuda_tensor_map *map, u32 from, int c0, int c1, int c2) {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"((u64)map), "r"(from), "r"(c0),
-                 "r"(c1), "r"(c2)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"((u64)map),
+        "r"(from), "r"(c0), "r"(c1), "r"(c2)
+        : "memory");
 }
 DEVICE void tile_store5(const hone_cuda_tensor_map *map, u32 from, int c0, int c1, int c2, int c3, int c4) {
-    asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"((u64)map), "r"(from), "r"(c0),
-                 "r"(c1), "r"(c2), "r"(c3), "r"(c4)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(
+            (u64)map),
+        "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+        : "memory");
 }
 DEVICE void store_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /* all but the last n have been read from shared memory */
@@ -291,7 +332,9 @@ DEVICE void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;"
 /* What makes v stays before the wait below, which the compiler moves up otherwise: a store that never
    happens, as v is not below 0. */
 DEVICE void before_wait(float v, u32 at) {
-    asm volatile("{ .reg .pred p; setp.lt.f32 p, %0, 0f00000000; @p st.shared.f32 [%1], %0; }" ::"f"(v), "r"(at) : "memory");
+    asm volatile("{ .reg .pred p; setp.lt.f32 p, %0, 0f00000000; @p st.shared.f32 [%1], %0; }" ::"f"(v),
+                 "r"(at)
+                 : "memory");
 }
 #define registers_more(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n))
 #define registers_less(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
