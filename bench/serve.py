@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# `hone serve` beside Triton on the same machine, in turns, with `hone load` on the same cores: requests a second, latency, server CPU a request,
-# memory.      serve.py HONE MODELS [--triton FOLDER] [--headers FOLDER] [--rounds 3] [--prefix quiet] [--front] [--raw] [--start] [--soak SECONDS]
-# --front: the same through a `hone serve --front`. --raw: the models in a process of their own, without a server, in the same turns.
-# --start: how long a server with ten models takes to be ready, and what it does when nobody asks. --soak: so long under mixed load, with its memory.
-# MODELS has mnist-cnn/model.onnx and mobilenetv2-fp32/model.onnx. FOLDER is a virtual environment with nvidia-pytriton and onnxruntime; PyPI's
-# Triton has no back end for ONNX, so bench/serve/triton_onnx.c is built as one, against onnxruntime_c_api.h (with the headers it names) and
-# triton/core/tritonbackend.h, tritonserver.h below --headers.
+# `hone serve` beside Triton on the same machine, in turns, with `hone load` on the same cores: requests a
+# second, latency, server CPU a request, memory.
+#     serve.py HONE MODELS [--triton FOLDER] [--headers FOLDER] [--rounds 3] [--prefix quiet] [--front]
+#         [--raw] [--start] [--soak SECONDS]
+# --front: the same through a `hone serve --front`. --raw: the models in a process of their own, without a
+# server, in the same turns. --start: how long a server with ten models takes to be ready, and what it does
+# when nobody asks. --soak: so long under mixed load, with its memory. MODELS has mnist-cnn/model.onnx and
+# mobilenetv2-fp32/model.onnx. FOLDER is a virtual environment with nvidia-pytriton and onnxruntime; PyPI's
+# Triton has no back end for ONNX, so bench/serve/triton_onnx.c is built as one, against onnxruntime_c_api.h
+# (with the headers it names) and triton/core/tritonbackend.h, tritonserver.h below --headers.
 import argparse, glob, json, os, shutil, signal, statistics, subprocess, sys, tempfile, time, urllib.request
 
 p = argparse.ArgumentParser()
@@ -80,10 +83,13 @@ def triton_server():
 
 
 def front_server():
-    s = subprocess.Popen([a.hone, "serve", "--front", "127.0.0.1:%d,grpc://127.0.0.1:%d" % servers["hone"][1:], "--http", "0", "--grpc", "0", "--metrics", "-1", "--json"],
+    behind = "127.0.0.1:%d,grpc://127.0.0.1:%d" % servers["hone"][1:]
+    s = subprocess.Popen([a.hone, "serve", "--front", behind, "--http", "0", "--grpc", "0", "--metrics", "-1",
+                          "--json"],
                          stdout=subprocess.PIPE, text=True)
     ports = json.loads(s.stdout.readline())
-    while not all(b["ready"] for b in json.load(urllib.request.urlopen("http://127.0.0.1:%d/status" % ports["http"]))["servers"]):
+    status = "http://127.0.0.1:%d/status" % ports["http"]
+    while not all(b["ready"] for b in json.load(urllib.request.urlopen(status))["servers"]):
         time.sleep(0.05)
     return s, ports["http"], ports["grpc"]
 

@@ -49,18 +49,22 @@ try 1 "the model has only 1 input" run "$model" -i "$source/examples/digits/seve
     "$source/examples/digits/seven.npy"
 try 1 "must end in .onnx" zoo resnet18 -o "$folder/x.txt"
 try 1 "must end in .onnx" quantize "$model" --data "$source/examples/digits" -o "$folder/x.txt"
-try 0 "one sample, for ranges and to judge" quantize "$model" --data "$source/examples/digits/seven.npy" -o "$folder/q.onnx"
+try 0 "one sample, for ranges and to judge" quantize "$model" \
+    --data "$source/examples/digits/seven.npy" -o "$folder/q.onnx"
 # What would change nothing, or is half meant, is refused; what was written is what is said.
-try 1 "leave --input, --shape, --dim, --seed" run "$model" --check "$source/examples/digits/test_data_set_0" --seed 3
+try 1 "leave --input, --shape, --dim, --seed" run "$model" \
+    --check "$source/examples/digits/test_data_set_0" --seed 3
 try 1 "--seed is of random inputs" run "$model" -i image=ones --seed 3
 try 1 "--seed is of random inputs" bench "$model" --runs 2 -i image=ones --seed 3
 try 1 "the interpreter has none" run "$model" --interpret --wisdom x
 try 0 "no node has such a name" run "$model" --place 'nope*=cpu'
-[[ $("$hone" run "$model" --place '*conv2d*=cpu' 2>&1) != *"no node"* ]] || say "--place: a name that fits is doubted"
+[[ $("$hone" run "$model" --place '*conv2d*=cpu' 2>&1) != *"no node"* ]] ||
+    say "--place: a name that fits is doubted"
 try 1 "prints the graph and nothing else" inspect "$model" --dot --nodes
 try 1 "prints the graph and nothing else" inspect "$model" --dot --json
 try 1 "writes a page and prints nothing else" inspect "$model" --html "$folder/x.html" --nodes
-try 1 "only f16 has a range" compile "$model" -o "$folder/x.onnx" --precision bf16 --data "$source/examples/digits/seven.npy"
+try 1 "only f16 has a range" compile "$model" -o "$folder/x.onnx" --precision bf16 \
+    --data "$source/examples/digits/seven.npy"
 try 1 "from 1 to 1024" conformance "$source/examples/digits" --jobs 99999
 try 1 "one of the two" bench "$model" --runs 2 --batch 3 -d batch=2
 try 1 "leave 'run' away" man run -o "$folder/none1"
@@ -73,10 +77,15 @@ try 1 "write it as NAME=SIZE" run "$model" -d =2
 try 1 "each below 2^31" run "$model" -s image=99999999999x1x28x28
 try 1 "Is a directory" run "$model" --top 1 --labels "$folder"
 try 1 "there is no name in it" run "$model" --top 1 --labels /dev/null
-column() { "$hone" serve --help | sed -n "s/^\\(.*$1 *\\)$2.*/\\1/p" | wc -m; } # where an option's help begins
-[ "$(column 'HOST:PORT,…' 'no models')" = "$(column GOAL latency)" ] || say "help: the columns of an option that is not ASCII"
+# where an option's help begins
+column() { "$hone" serve --help | sed -n "s/^\\(.*$1 *\\)$2.*/\\1/p" | wc -m; }
+[ "$(column 'HOST:PORT,…' 'no models')" = "$(column GOAL latency)" ] ||
+    say "help: the columns of an option that is not ASCII"
 if [ -e /dev/full ]; then
-    for call in "--help" "-V" "run --help" "zoo"; do "$hone" $call >/dev/full 2>/dev/null && say "hone $call: a full disk went unnoticed"; done
+    for call in "--help" "-V" "run --help" "zoo"; do
+        "$hone" $call >/dev/full 2>/dev/null &&
+            say "hone $call: a full disk went unnoticed"
+    done
 fi
 out=$(HONE_CPU='' "$hone" version 2>&1) || say "an empty HONE_CPU is none: $out"
 [[ $("$hone" run "$model" -i image=nan -q) == *"values nan nan"* ]] || say "nan has a sign"
@@ -310,15 +319,19 @@ assert conv["bound"] in ("arithmetic", "memory", "cache")
 EOF
 fi
 
-# A precision that the device does not have is refused by the server, with its reason; it serves in no other instead.
+# A precision that the device does not have is refused by the server, with its reason; it serves in no other
+# instead.
 "$hone" serve "$model" --http 0 --grpc -1 --metrics -1 --precision tf32 >/dev/null 2>"$folder/log" &
 server=$!
 for _ in $(seq 200); do [ -s "$folder/log" ] && break; kill -0 $server 2>/dev/null || break; sleep 0.1; done
 kill $server 2>/dev/null
 wait $server
-grep -q "precision tf32: the CPU has no products in it" "$folder/log" || grep -q "cannot be loaded" "$folder/log" || say "serve --precision tf32: $(cat "$folder/log")"
+grep -q "precision tf32: the CPU has no products in it" "$folder/log" || grep -q "cannot be loaded" \
+    "$folder/log" ||
+    say "serve --precision tf32: $(cat "$folder/log")"
 
-# Pages of the tables: a man page a command that troff takes without a word, completions that the shells take, and that complete.
+# Pages of the tables: a man page a command that troff takes without a word, completions that the shells take,
+# and that complete.
 "$hone" man -o "$folder/man1" || say "hone man -o"
 for command in $commands; do [ -s "$folder/man1/hone-$command.1" ] || say "no man page of $command"; done
 if command -v groff >/dev/null; then
@@ -354,15 +367,21 @@ for shell in zsh fish; do
 done
 
 if command -v fish >/dev/null; then # it can be asked
-    [[ $(fish --no-config -c "source $folder/hone.fish; complete -C 'hone run --thr'" 2>&1) == --threads* ]] || say "fish does not complete --threads"
-    [[ $(fish --no-config -c "source $folder/hone.fish; complete -C 'hone ins'" 2>&1) == inspect* ]] || say "fish does not complete inspect"
+    [[ $(fish --no-config -c "source $folder/hone.fish; complete -C 'hone run --thr'" 2>&1) == --threads* \
+        ]] ||
+        say "fish does not complete --threads"
+    [[ $(fish --no-config -c "source $folder/hone.fish; complete -C 'hone ins'" 2>&1) == inspect* ]] ||
+        say "fish does not complete inspect"
 fi
 
 # Escapes are for terminals that know them.
 if script -qec true /dev/null >/dev/null 2>&1; then
-    [ "$(TERM='' script -qec "$hone check $model" /dev/null 2>/dev/null | grep -c $'\033')" = 0 ] || say "escapes on a terminal without a name"
-    [ "$(TERM=dumb script -qec "$hone check $model" /dev/null 2>/dev/null | grep -c $'\033')" = 0 ] || say "escapes on a dumb terminal"
-    seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1" /dev/null 2>/dev/null)
+    [ "$(TERM='' script -qec "$hone check $model" /dev/null 2>/dev/null | grep -c $'\033')" = 0 ] ||
+        say "escapes on a terminal without a name"
+    [ "$(TERM=dumb script -qec "$hone check $model" /dev/null 2>/dev/null | grep -c $'\033')" = 0 ] ||
+        say "escapes on a dumb terminal"
+    seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1" /dev/null \
+        2>/dev/null)
     [[ $seen == *"] "*" of "* ]] || say "no progress on a terminal in more than a second"
     seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1 -q" /dev/null \
         2>/dev/null)

@@ -435,7 +435,8 @@ static const row rows[] = {
      "graph g (x: u8[1, 2, 3, 3]) -> y { s: f32[] = {0.5}; z: u8[] = {3}; w: i8[2, 1, 1, 1] = {4, -5}; ws: "
      "f32[2] = {0.25, 2}; wz: i8[2] = {0, 1}; t: f32[] = {0.125}; u: i8[] = {-7}; b: i32[2] = {16, 3}; y = "
      "QLinearConv(x, s, z, w, ws, wz, t, u, b) {group: 2, strides: [2, 2]}; }",
-     "graph g (x: u8[1, 2, 3, 3]) -> y { s: f32[] = {0.5}; z: u8[] = {3}; t: f32[] = {0.125}; u: i8[] = {-7}; "
+     "graph g (x: u8[1, 2, 3, 3]) -> y { s: f32[] = {0.5}; z: u8[] = {3}; t: f32[] = {0.125}; u: i8[] = "
+     "{-7}; "
      "\"w#0\": f32[2, 1, 1, 1] = {1, -12}; \"b#1\": f32[2] = {2, 3}; \"y#2\" = DequantizeLinear(x, s, z); "
      "\"y#3\" = Conv(\"y#2\", \"w#0\", \"b#1\") {group: 2, strides: [2, 2]}; y = QuantizeLinear(\"y#3\", t, "
      "u); }"},
@@ -450,7 +451,8 @@ static const row rows[] = {
      "QuantizeLinear(\"y#3\", t, u); }"},
     {"floats: not where weights or scales are computed",
      {hone_pass_infer, hone_pass_floats},
-     "graph g (x: i8[2, 2], w: i8[2, 2], s: f32[]) -> y, v { z: i8[] = {3}; t: f32[] = {0.125}; k: i8[2, 2] = "
+     "graph g (x: i8[2, 2], w: i8[2, 2], s: f32[]) -> y, v { z: i8[] = {3}; t: f32[] = {0.125}; k: i8[2, 2] "
+     "= "
      "{1, 2, 3, 4}; y = QLinearMatMul(x, t, z, w, t, z, t, z); v = QLinearMatMul(x, s, z, k, t, z, t, z); }",
      NULL},
     {"abreast: products that only views read, of which one has a bias",

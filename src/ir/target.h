@@ -23,9 +23,7 @@ typedef struct {
 static inline bool hone_target_wants_last(const hone_target *t, hone_dtype d) {
     return t->channels_last >> d & 1;
 }
-static inline bool hone_target_wants_floats(const hone_target *t, hone_dtype d) {
-    return t->floats >> d & 1;
-}
+static inline bool hone_target_wants_floats(const hone_target *t, hone_dtype d) { return t->floats >> d & 1; }
 static inline bool hone_target_wants_abreast(const hone_target *t, hone_dtype d) {
     return t->abreast >> d & 1;
 }

@@ -49,8 +49,8 @@ static hone_value *bias_of(hone_matching *m, const hone_value *b, const hone_val
         return NULL;
     }
     for (int64_t k = 0; k < n; k++)
-        ((float *)v->data)[k] = (float)(hone_value_f64(b, k) * hone_value_f64(xs, 0) *
-                                        hone_value_f64(ws, each == 1 ? 0 : k));
+        ((float *)v->data)[k] =
+            (float)(hone_value_f64(b, k) * hone_value_f64(xs, 0) * hone_value_f64(ws, each == 1 ? 0 : k));
     return v;
 }
 static bool is_number(const hone_value *v) { return v && hone_value_count(v) == 1 && v->rank <= 1; }
@@ -80,13 +80,14 @@ static bool make(hone_matching *m, bool conv) {
         return false;
     }
     const hone_vid wf = hone_match_constant(m, "w", floats), bf = b ? hone_match_constant(m, "b", bias) : -1,
-                   xd = hone_match_emit(m, "DequantizeLinear", HONE_MATCH_NEW,
-                                        (const hone_vid[]){hone_match_var(m, "x"), bare(m, "xs", xs),
-                                                           bare(m, "xz", xz)},
-                                        3, NULL, 0);
-    hone_vid sum = conv ? hone_match_emit(m, "Conv", HONE_MATCH_NEW, (const hone_vid[]){xd, wf, bf}, 3,
-                                          n->attr, n->n_attr)
-                        : hone_match_emit(m, "MatMul", HONE_MATCH_NEW, (const hone_vid[]){xd, wf}, 2, NULL, 0);
+                   xd = hone_match_emit(
+                       m, "DequantizeLinear", HONE_MATCH_NEW,
+                       (const hone_vid[]){hone_match_var(m, "x"), bare(m, "xs", xs), bare(m, "xz", xz)}, 3,
+                       NULL, 0);
+    hone_vid sum = conv
+                       ? hone_match_emit(m, "Conv", HONE_MATCH_NEW, (const hone_vid[]){xd, wf, bf}, 3,
+                                         n->attr, n->n_attr)
+                       : hone_match_emit(m, "MatMul", HONE_MATCH_NEW, (const hone_vid[]){xd, wf}, 2, NULL, 0);
     if (!conv && b) sum = hone_match_emit(m, "Add", HONE_MATCH_NEW, (const hone_vid[]){sum, bf}, 2, NULL, 0);
     return hone_match_emit(m, "QuantizeLinear", n->out[0],
                            (const hone_vid[]){sum, bare(m, "ys", ys), bare(m, "yz", yz)}, 3, NULL, 0) >= 0;

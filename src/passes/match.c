@@ -291,8 +291,8 @@ int hone_match_uses(const hone_matching *m, hone_vid v) { return v < 0 ? 0 : m->
 bool hone_node_is(const hone_node *n, const char *op) {
     const char *dot = strrchr(op, '.');
     const size_t domain = dot ? (size_t)(dot - op) : 0;
-    return n && !n->part && strlen(n->program->domain) == domain && !strncmp(n->program->domain, op, domain) &&
-           !strcmp(n->program->name, dot ? dot + 1 : op);
+    return n && !n->part && strlen(n->program->domain) == domain &&
+           !strncmp(n->program->domain, op, domain) && !strcmp(n->program->name, dot ? dot + 1 : op);
 }
 uint32_t hone_match_axes(const hone_value *axes, int rank) {
     uint32_t bits = 0;

@@ -299,12 +299,8 @@ hone_status hone_cuda_await(hone_cuda *g, int which) {
 /* ---- tensor maps ---- */
 static const struct {
     int type, bytes;
-} elements[] = {[HONE_CUDA_F16] = {6, 2},
-                [HONE_CUDA_BF16] = {9, 2},
-                [HONE_CUDA_F32] = {7, 4},
-                [HONE_CUDA_S8] = {0, 1},
-                [HONE_CUDA_S32] = {3, 4},
-                [HONE_CUDA_U8] = {0, 1}};
+} elements[] = {[HONE_CUDA_F16] = {6, 2}, [HONE_CUDA_BF16] = {9, 2}, [HONE_CUDA_F32] = {7, 4},
+                [HONE_CUDA_S8] = {0, 1},  [HONE_CUDA_S32] = {3, 4},  [HONE_CUDA_U8] = {0, 1}};
 enum { SWIZZLE_128 = 3, PROMOTE_256 = 3 };
 hone_status hone_cuda_tiled(hone_cuda *g, hone_cuda_tensor_map *map, int type, int rank, hone_cuda_address at,
                             const long long *extent, const long long *stride_bytes, const int *box) {

@@ -69,7 +69,8 @@ static void look(ending *e, int32_t x) {
         const hone_end_kind kind = hone_match_end(&e->c->sized, &e->p->m, x, &at);
         const char *was = e->to->held[n->a];
         const hone_dtype stored = in->tensor[n->a].dtype;
-        if (stored == HONE_DTYPE_I8 || stored == HONE_DTYPE_U8) { /* a zero point; a residual as C is stored */
+        if (stored == HONE_DTYPE_I8 ||
+            stored == HONE_DTYPE_U8) { /* a zero point; a residual as C is stored */
             const hone_ref r = e->c->ref[n->a];
             if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] && !was &&
                 hone_base_is_constant(r.base)) {
@@ -494,8 +495,7 @@ hone_status hone_own_product_match(hone_arena *arena, const hone_cuda_facts *gpu
     HONE_TRY(epilogue_of(arena, c, stage, p));
     if (!p->epilogue) return HONE_OK;
     if (p->first && p->residual >= 0 && !fits(p, NULL)) return HONE_OK;
-    if (p->depthwise &&
-        (p->residual >= 0 || strstr(p->epilogue, "a->") || is_byte(in->tensor[p->m.c].dtype)))
+    if (p->depthwise && (p->residual >= 0 || strstr(p->epilogue, "a->") || is_byte(in->tensor[p->m.c].dtype)))
         return HONE_OK; /* its kernel has one type for x and y */
     const int64_t size[] = {count(&p->m.m), count(&p->m.n), count(&p->m.k), count(&p->m.batch)};
     p->ends = -1;
