@@ -35,6 +35,17 @@ try 0 '"macs_int8"' quantize "$characters/model.onnx" "${pictures[@]}" --metric 
 grep -q "^hone calibration 1 " "$folder/seen.txt" || { echo "there is no cache"; failed=$((failed + 1)); }
 try 0 "int8" quantize "$characters/model.onnx" "${pictures[@]}" --cache "$folder/seen.txt" --target size --all -o "$folder/q.onnx"
 
+# A page with what was measured for it, and the same as lines; one that cannot be written is said before anything is done.
+try 0 "is written" quantize "$characters/model.onnx" "${pictures[@]}" --target size --report "$folder/page.html" -o "$folder/p.onnx"
+for part in '"mixtures": [{' '"behind_db": ' '"histogram": [' '"ranges": [{' '"sqnr_db": '; do
+    grep -qF "$part" "$folder/page.html" || { echo "the page lacks $part"; failed=$((failed + 1)); }
+done
+grep -qE '(src|href)="?(http|//)' "$folder/page.html" && { echo "the page fetches something"; failed=$((failed + 1)); }
+try 0 "0 (written)" quantize "$characters/model.onnx" "${pictures[@]}" --target size --mixtures -o "$folder/p.onnx"
+try 1 "--report" quantize "$characters/model.onnx" "${pictures[@]}" --report "$folder/none/page.html" -o "$folder/p2.onnx"
+[ ! -e "$folder/p2.onnx" ] || { echo "a report that cannot be written was found out too late"; failed=$((failed + 1)); }
+try 0 "is written" quantize "$digits/model.onnx" --weights int8 --report "$folder/w.html" -o "$folder/w.onnx"
+
 # Arrays and folders of test data: one sample each, which shows ranges and judges.
 try 0 "one sample, for ranges and to judge" quantize "$digits/model.onnx" --data "$digits/seven.npy" -o "$folder/d.onnx"
 try 0 "int8" quantize "$digits/model.onnx" --data "$digits/test_data_set_0" -o "$folder/d.onnx"

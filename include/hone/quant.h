@@ -71,7 +71,10 @@ typedef struct {
     /* "speed": a layer that integers make no faster on this machine stays float; "size": all that accuracy
        allows is integers. NULL: "speed" */
     const char *target;
-    int reserved[6]; /* zero */
+    /* static. 1: the report says more, for which more is measured: each layer alone and all of them together,
+       layer by layer; histograms, ranges that were tried; mixtures of integers and floats */
+    int detail;
+    int reserved[5]; /* zero */
 } hone_quantizing;
 
 /* What forms "weights" and "dynamic" want of hone_quantizing.more; of "dynamic", whose products are of bytes,

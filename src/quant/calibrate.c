@@ -8,16 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    MOST_BYTES = 32 << 20 /* of tensors that are kept at once, where their sizes are known */,
-    UNKNOWN_BYTES = 1 << 20,
-    MOST_READERS = 3
-};
+enum { MOST_BYTES = HONE_QUANT_HELD, UNKNOWN_BYTES = 1 << 20, MOST_READERS = 3 };
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
 
 /* ---- histograms ---------------------------------------------------------------------------------------- */
-static int64_t bytes_of(const hone_var *v) {
+int64_t hone_quant_bytes(const hone_var *v) {
     int64_t n = (int64_t)sizeof(float);
     for (int k = 0; k < v->rank; k++) {
         if (!hone_dim_is_number(v->dim[k]) || v->dim[k] > MOST_BYTES) return UNKNOWN_BYTES;
@@ -115,10 +111,10 @@ hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, 
     hone_status s = HONE_OK;
     int64_t held = 0, all = 1, done = 0;
     for (int v = 0; v < p->n_var; v++)
-        if (is_tapped(p, v)) all += bytes_of(p->graph->var.at + v);
+        if (is_tapped(p, v)) all += hone_quant_bytes(p->graph->var.at + v);
     for (int v = 0; v <= p->n_var && !s; v++) {
         const bool last = v == p->n_var, is = !last && is_tapped(p, v);
-        const int64_t bytes = is ? bytes_of(p->graph->var.at + v) : 0;
+        const int64_t bytes = is ? hone_quant_bytes(p->graph->var.at + v) : 0;
         if (tap.n && (last || held + bytes > MOST_BYTES)) {
             s = see_round(job, p, tap.at, tap.n, sample, n, 0.2 * (double)done / (double)all,
                           0.2 * (double)held / (double)all);

@@ -5,6 +5,9 @@
 #define HONE_QUANT_CALIBRATE_H
 #include "quant/plan.h"
 
+enum { HONE_QUANT_HELD = 32 << 20 /* bytes of tensors that are kept at once, where their sizes are known */ };
+int64_t hone_quant_bytes(const hone_var *); /* of a tensor of f32, at most HONE_QUANT_HELD; a guess where its
+                                               shape is not known */
 /* Fills `seen` of every class, and the layers' multiply-adds. Tensors are looked at in rounds, so that no
    more than some megabytes of them are kept at once. */
 hone_status hone_quant_calibrate(const hone_quant_job *, hone_quant_plan *, const int64_t *sample,

@@ -61,7 +61,8 @@ static bool layer_at(const hone_graph *g, int k, hone_quant_layer *out, const ch
                               .w = n->in[1],
                               .b = n->n_in > 2 ? n->in[2] : -1,
                               .y = n->out[0],
-                              .noise = -1};
+                              .noise = -1,
+                              .behind = -1};
     *why = "its weights are not constant";
     if (!v || x->value) return false;
     *why = "it is not f32";

@@ -35,6 +35,7 @@ typedef struct {
     double macs;             /* a sample; 0: not known */
     /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
     double noise;
+    double behind; /* of its result where all before it is as it was decided: likewise; < 0: not measured */
     hone_value *bytes, *scales; /* of its weights, kept from one rewriting to the next; NULL: not yet */
     float *shift;               /* what refit.c adds to its bias, one an output channel; or NULL */
     uint8_t units;              /* whose units are in those: 1 its operand's, 2 its result's */

@@ -108,7 +108,7 @@ static hone_status sensitivity(hone_quant_search *q) {
     for (int k = 0; k < p->layer.n; k++) p->layer.at[k].stays = true;
     for (int k = 0; k < p->layer.n && !s; k++) {
         hone_quant_score one;
-        if (p->layer.at[k].slow) continue;
+        if (p->layer.at[k].slow && !q->job->wish->detail) continue;
         s = hone_quant_tell(q->job, 0.4 + 0.5 * k / p->layer.n, "each layer alone");
         p->layer.at[k].stays = false;
         if (!s) s = hone_quant_search_judge(q, SENSITIVE, &one);
@@ -145,20 +145,28 @@ static double saves(const hone_quant_search *q, const hone_quant_layer *l) {
     if (q->for_size) return (double)hone_value_count(q->plan->graph->var.at[l->w].value);
     return l->float_ns > 0 ? fmax(l->float_ns - l->int_ns, 0) : l->macs;
 }
-static hone_status choose_floats(hone_quant_search *q) {
-    hone_quant_plan *p = q->plan;
-    double all = 0, saved = 0, share = q->job->wish->float_share;
-    if (!(share > 0)) share = q->metric.name ? 1 : 0.15;
+/* Those that hurt most for what they save come first; NULL: no memory. */
+static place *order_of(const hone_quant_search *q) {
+    const hone_quant_plan *p = q->plan;
     place *order = hone_alloc(sizeof *order * (size_t)p->layer.n);
-    if (!order) return no_memory();
-    for (int k = 0; k < p->layer.n; k++)
-        all += p->layer.at[k].macs, saved += p->layer.at[k].slow ? 0 : saves(q, p->layer.at + k);
+    double saved = 0;
+    if (!order) return NULL;
+    for (int k = 0; k < p->layer.n; k++) saved += p->layer.at[k].slow ? 0 : saves(q, p->layer.at + k);
     /* what hardly saves anything costs something too: its neighbours' roundings */
     for (int k = 0; k < p->layer.n; k++)
         order[k] = (place){k, p->layer.at[k].slow
                                   ? -1
                                   : p->layer.at[k].noise / (saves(q, p->layer.at + k) + saved / 200 + 1e-9)};
     qsort(order, (size_t)p->layer.n, sizeof *order, by_worth);
+    return order;
+}
+static hone_status choose_floats(hone_quant_search *q) {
+    hone_quant_plan *p = q->plan;
+    double all = 0, share = q->job->wish->float_share;
+    if (!(share > 0)) share = q->metric.name ? 1 : 0.15;
+    place *order = order_of(q);
+    if (!order) return no_memory();
+    for (int k = 0; k < p->layer.n; k++) all += p->layer.at[k].macs;
     /* The fewest that are enough: by doubling, then between the last two. Where none is, as many as are
        best. */
     hone_status s = HONE_OK;
@@ -196,6 +204,46 @@ static hone_status choose_floats(hone_quant_search *q) {
             HONE_BAD_INPUT,
             "the model in integers loses more than allowed, also with all layers in f32: %s %g, allowed %g",
             q->metric.name, hone_quant_loss(&q->metric, &q->score), q->metric.limit);
+    return s;
+}
+
+/* ---- mixtures, to be shown ----------------------------------------------------------------------------- */
+static hone_status put_mixture(hone_quant_search *q, const char *what) {
+    const hone_quant_plan *p = q->plan;
+    hone_quant_score score;
+    double ns = 0, bytes = 0;
+    int floats = 0;
+    HONE_TRY(hone_quant_search_judge(q, 0, &score));
+    HONE_TRY(hone_quant_pace_whole(q, &ns));
+    for (int k = 0; k < p->layer.n; k++) {
+        const double n = (double)hone_value_count(p->graph->var.at[p->layer.at[k].w].value);
+        floats += p->layer.at[k].stays, bytes += p->layer.at[k].stays ? 4 * n : n;
+    }
+    hone_text_put(&q->mixtures,
+                  "%s{\"what\": \"%s\", \"layers_f32\": %d, \"steps_us\": %.6g, \"weight_bytes\": "
+                  "%.0f, \"quality\": ",
+                  q->mixtures.n ? ", " : "", what, floats, ns / 1e3, bytes);
+    hone_quant_score_put(&q->mixtures, &score);
+    hone_text_put(&q->mixtures, "}");
+    return HONE_OK;
+}
+/* From all layers in integers to none, twice as many floats each time, and back to where the plan was. */
+static hone_status mixtures(hone_quant_search *q) {
+    hone_quant_plan *p = q->plan;
+    place *order = order_of(q);
+    hone_quant_layer *was = hone_alloc(sizeof *was * (size_t)p->layer.n);
+    hone_status s = order && was ? HONE_OK : no_memory();
+    for (int k = 0; k < p->layer.n && !s; k++) was[k] = p->layer.at[k], p->layer.at[k].slow = false;
+    for (int n = 0; !s; n = n ? 2 * n : 1) {
+        s = hone_quant_tell(q->job, 0.92, "mixtures of integers and floats");
+        float_first(p, order, n < p->layer.n ? n : p->layer.n, INFINITY);
+        if (!s) s = put_mixture(q, "mixture");
+        if (n >= p->layer.n) break;
+    }
+    for (int k = 0; k < p->layer.n && was; k++)
+        p->layer.at[k].slow = was[k].slow, p->layer.at[k].stays = was[k].stays,
+        p->layer.at[k].why = was[k].why;
+    hone_free(order), hone_free(was);
     return s;
 }
 
@@ -245,24 +293,8 @@ static hone_status pace(hone_quant_search *q, double done) {
     hone_quant_search_note(q, text, &q->score, true);
     return HONE_OK;
 }
-hone_status hone_quant_search_run(hone_quant_search *q) {
-    const char *target = q->job->wish->target;
-    if (target && strcmp(target, "speed") != 0 && strcmp(target, "size") != 0)
-        return hone_fail(HONE_BAD_INPUT, "target '%s': there are speed and size", target);
-    q->for_size = target && !strcmp(target, "size");
-    HONE_TRY(pace(q, 0.29));
-    HONE_TRY(hone_quant_tell(q->job, 0.3, "ranges, all together"));
-    HONE_TRY(try_observers(q));
-    if (!q->job->wish->no_repairs) {
-        HONE_TRY(try_sums(q));
-        HONE_TRY(hone_quant_repair(q));
-    }
-    if (!good(q, &q->score)) {
-        HONE_TRY(sensitivity(q));
-        HONE_TRY(choose_floats(q));
-        HONE_TRY(pace(q, 0.95));
-    }
-    if (!q->job->wish->no_repairs) HONE_TRY(hone_quant_refit(q));
+/* Whether the whole is faster at last; else all layers go back to f32. */
+static hone_status faster(hone_quant_search *q) {
     HONE_TRY(times(q));
     if (q->for_size || q->int_ns <= NO_FASTER * q->float_ns) return HONE_OK;
     /* Measured once more before all of it is for nothing. */
@@ -275,4 +307,29 @@ hone_status hone_quant_search_run(hone_quant_search *q) {
     hone_quant_search_note(q, "all layers in f32: the model in integers is not faster here", &q->score, true);
     q->int_ns = q->float_ns;
     return HONE_OK;
+}
+hone_status hone_quant_search_run(hone_quant_search *q) {
+    const char *target = q->job->wish->target;
+    if (target && strcmp(target, "speed") != 0 && strcmp(target, "size") != 0)
+        return hone_fail(HONE_BAD_INPUT, "target '%s': there are speed and size", target);
+    q->for_size = target && !strcmp(target, "size");
+    HONE_TRY(pace(q, 0.29));
+    HONE_TRY(hone_quant_tell(q->job, 0.3, "ranges, all together"));
+    HONE_TRY(try_observers(q));
+    if (!q->job->wish->no_repairs) {
+        HONE_TRY(try_sums(q));
+        HONE_TRY(hone_quant_repair(q));
+    }
+    const bool enough = good(q, &q->score), detail = q->job->wish->detail != 0;
+    if (!enough || detail) HONE_TRY(sensitivity(q));
+    if (detail) HONE_TRY(mixtures(q));
+    if (!enough) {
+        HONE_TRY(choose_floats(q));
+        HONE_TRY(pace(q, 0.95));
+    }
+    if (!q->job->wish->no_repairs) HONE_TRY(hone_quant_refit(q));
+    HONE_TRY(faster(q));
+    if (!detail) return HONE_OK;
+    HONE_TRY(hone_quant_behind(q));
+    return put_mixture(q, "written");
 }
