@@ -18,15 +18,17 @@
 #include "term.h"
 
 typedef struct {
-    const char *path, *to, *drop, *share, *page;
+    const char *path, *to, *drop, *share, *page, *tokenizer, *format;
     bool json, per_tensor, no_repairs, portable, all, mixtures;
-    int seed, samples, judge, threads;
+    int seed, samples, judge, threads, tokens;
     hone_words data;
     hone_picture_wish picture;
     hone_quantizing wish;
     hone_quantizing_weights weights; /* of forms weights and dynamic */
     bool dynamic, symmetric;
     hone_progress bar;
+    hone_quantize_scorer scorer; /* --metric COMMAND */
+    int metric_limit;
 } job;
 
 static int show(void *arg, double done, const char *what) {
@@ -34,6 +36,17 @@ static int show(void *arg, double done, const char *what) {
     job *j = arg;
     hone_progress_show(&j->bar, (int)(done * STEPS), STEPS, what);
     return 0;
+}
+/* What says how good a model is: a word of ours, or a command. */
+static double score(void *arg, const char *model) {
+    job *j = arg;
+    return hone_quantize_score(&j->scorer, model);
+}
+static bool is_word(const char *metric) {
+    static const char *const words[] = {"top1", "cosine", "mse", "sqnr", "perplexity"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (!strcmp(words[k], metric)) return true;
+    return false;
 }
 /* "0.5%" is 0.005; so is 0.005. */
 static bool share_of(const char *text, double *out) {
@@ -54,10 +67,13 @@ static int read_wishes(job *j) {
     if (j->weights.type) w->form = "weights";
     if (j->dynamic) w->form = "dynamic";
     const bool takes = w->form && (!strcmp(w->form, "weights") || !strcmp(w->form, "dynamic"));
-    if (!takes &&
-        (j->weights.format || j->weights.method || j->weights.tables || j->weights.block || j->symmetric))
-        return hone_args_wrong(
-            "--format, --method, --tables, --block and --symmetric go with --weights or --dynamic");
+    if (j->tokens && !j->tokenizer) return hone_args_wrong("--tokens is of text: it goes with --tokenizer");
+    if (j->tokenizer && !j->data.n)
+        return hone_args_wrong("--tokenizer is for text: --data FILE.txt is missing");
+    if (!takes && (j->weights.method || j->weights.tables || j->weights.block || j->symmetric))
+        return hone_args_wrong("--method, --tables, --block and --symmetric go with --weights or --dynamic");
+    if (takes) j->weights.format = j->format;
+    else w->format = j->format;
     j->weights.symmetric = j->symmetric;
     if (takes) w->more = &j->weights;
     if (j->drop && !(w->metric && !strcmp(w->metric, "sqnr") ? sscanf(j->drop, "%lf", &w->max_drop) == 1
@@ -70,6 +86,10 @@ static int read_wishes(job *j) {
         return hone_args_wrong("--metric %s: and how much may be lost of it? --max-drop 0.5%%", w->metric);
     if (j->share && (!share_of(j->share, &w->float_share) || !(w->float_share > 0 && w->float_share <= 1)))
         return hone_args_wrong("--float-share %s: say a share of the multiply-adds, as 15%%", j->share);
+    if (w->metric && !is_word(w->metric)) {
+        j->scorer.command = w->metric, j->scorer.seconds = j->metric_limit > 0 ? j->metric_limit : 600;
+        w->measure_file = score, w->metric = NULL;
+    }
     w->seed = j->seed, w->calibrate = j->samples, w->judge = j->judge, w->threads = j->threads;
     w->per_tensor = j->per_tensor, w->no_repairs = j->no_repairs, w->portable = j->portable;
     w->detail = j->page || j->mixtures;
@@ -77,6 +97,11 @@ static int read_wishes(job *j) {
     return 0;
 }
 static int open_samples(job *j, const hone_model *m) {
+    if (j->tokenizer) {
+        const hone_status s =
+            hone_samples_open_text(m, j->data.at, j->data.n, j->tokenizer, j->tokens, &j->wish.data);
+        return s ? hone_args_failed(s) : 0;
+    }
     hone_image_recipe recipe;
     const bool wished = hone_picture_wished(&j->picture);
     if (wished && hone_picture_recipe(hone_model_input(m, 0), &j->picture, &recipe)) return 1;
@@ -105,7 +130,8 @@ static int quantize(job *j) {
     if (!rc) {
         s = hone_quantize(j->path, &j->wish, j->to, &report);
         hone_progress_end(&j->bar);
-        if (s) rc = hone_args_failed(s);
+        if (s && *j->scorer.why) rc = hone_args_wrong("--metric %s: %s", j->scorer.command, j->scorer.why);
+        else if (s) rc = hone_args_failed(s);
     }
     const hone_quantize_told told = {j->path, j->to, j->wish.data.n, j->all};
     hone_json *r = report ? hone_json_read(report) : NULL;
@@ -127,6 +153,12 @@ int hone_cmd_quantize(int argc, char **argv) {
          "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of "
          "input_0.pb; may stand often",
          HONE_ARG_LIST, &j.data, 0},
+        {"--tokenizer", "FILE",
+         "--data is text, a line a sample, and this is the tokenizer.json of Hugging Face that the model "
+         "goes with",
+         HONE_ARG_TEXT, &j.tokenizer, 0},
+        {"--tokens", "N", "text: not lines, but all of it in pieces of so many tokens", HONE_ARG_INT,
+         &j.tokens, 1},
         {"--form", "WORD",
          "static (8 bits by samples), or one that needs no samples: weights, dynamic, f16, bf16",
          HONE_ARG_TEXT, &j.wish.form, 0},
@@ -136,8 +168,11 @@ int hone_cmd_quantize(int argc, char **argv) {
         {"--dynamic", NULL,
          "weights in int8, and what products read is rounded during the run; better with --data",
          HONE_ARG_FLAG, &j.dynamic, 0},
-        {"--format", "WORD", "weights: nbits (MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)",
-         HONE_ARG_TEXT, &j.weights.format, 0},
+        {"--format", "WORD",
+         "qdq (pairs around products) or qoperator (QLinearConv, QLinearMatMul, MatMulInteger); weights: "
+         "nbits "
+         "(MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)",
+         HONE_ARG_TEXT, &j.format, 0},
         {"--method", "WORD", "weights: round, or gptq by samples", HONE_ARG_TEXT, &j.weights.method, 0},
         {"--tables", "TYPE", "weights, dynamic: of embeddings: int8, int4, f8 or none (int8)", HONE_ARG_TEXT,
          &j.weights.tables, 0},
@@ -145,8 +180,13 @@ int hone_cmd_quantize(int argc, char **argv) {
          HONE_ARG_INT, &j.weights.block, -1},
         {"--symmetric", NULL, "weights: no zero points", HONE_ARG_FLAG, &j.symmetric, 0},
         {"-o", "FILE", "where to write: FILE.onnx", HONE_ARG_TEXT, &j.to, 0},
-        {"--metric", "WORD", "what must not be lost, against the float model: top1, cosine, mse or sqnr",
+        {"--metric", "WORD|COMMAND",
+         "what must not be lost, against the float model: top1, cosine, mse, sqnr, perplexity (of next "
+         "tokens), "
+         "or a command that is given a model's path and prints a number, larger is better",
          HONE_ARG_TEXT, &j.wish.metric, 0},
+        {"--metric-limit", "SECONDS", "so long a command may take for a model (600)", HONE_ARG_INT,
+         &j.metric_limit, 1},
         {"--max-drop", "SHARE", "and how much of it may be lost: 0.5% (sqnr: the decibels that must be left)",
          HONE_ARG_TEXT, &j.drop, 0},
         {"--target", "speed|size",

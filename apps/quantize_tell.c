@@ -110,6 +110,19 @@ static void tell_mixtures(const hone_json *r) {
     }
     hone_table_print(t, stdout, "");
 }
+/* By the caller's metric, where it is a number of the model's own. */
+static void tell_metric(const hone_json *r, const hone_json *q) {
+    static const struct {
+        const char *name, *base, *title;
+    } numbers[] = {{"perplexity", "perplexity_f32", "perplexity"}, {"measure", "measure_f32", "measure"}};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        const double base = of(r, numbers[k].base), now = of(q ? q : r, numbers[k].name);
+        if (base == base && now == now) printf("%-7s %.6g, in f32 %.6g\n", numbers[k].title, now, base);
+    }
+    if (of(r, "loss") > of(r, "allowed"))
+        hone_args_warn("by %s %.4g is lost, and %.4g was allowed: --float-share keeps more from staying f32",
+                       hone_json_text(r, "metric", ""), of(r, "loss"), of(r, "allowed"));
+}
 void hone_quantize_tell(const hone_quantize_told *j, const hone_json *r) {
     const hone_json *q = hone_json_get(r, "quality");
     struct stat st = {0}, was = {0};
@@ -140,6 +153,7 @@ void hone_quantize_tell(const hone_quantize_told *j, const hone_json *r) {
             printf(", %.1f %% of the largest outputs the same", 100 * of(q, "top1"));
         printf(" as in f32\n");
     }
+    tell_metric(r, q);
     const double f = of(r, "float_ms"), i = of(r, "int_ms");
     if (f == f && i > 0) {
         printf("time    %s, %.2f times as fast as in f32 (%s)\n", hone_text_ms(i), f / i, hone_text_ms(f));

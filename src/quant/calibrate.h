@@ -5,9 +5,12 @@
 #define HONE_QUANT_CALIBRATE_H
 #include "quant/plan.h"
 
-enum { HONE_QUANT_HELD = 32 << 20 /* bytes of tensors that are kept at once, where their sizes are known */ };
-int64_t hone_quant_bytes(const hone_var *); /* of a tensor of f32, at most HONE_QUANT_HELD; a guess where its
-                                               shape is not known */
+/* Bytes of tensors that may be kept at once: so that looking at them takes little beside running the model. */
+int64_t hone_quant_held(const hone_graph *);
+/* Of so many tensors of f32, the bytes that each has on a sample; of those whose shapes are not known the graph
+   is asked, which runs once for it. */
+hone_status hone_quant_bytes(const hone_quant_job *, const hone_graph *, const hone_vid *, int n,
+                             int64_t sample, int64_t *bytes) HONE_CHECKED;
 /* Fills `seen` of every class, and the layers' multiply-adds. Tensors are looked at in rounds, so that no
    more than some megabytes of them are kept at once. */
 hone_status hone_quant_calibrate(const hone_quant_job *, hone_quant_plan *, const int64_t *sample,

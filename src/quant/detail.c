@@ -74,13 +74,18 @@ hone_status hone_quant_behind(hone_quant_search *q) {
     const hone_quant_plan *p = q->plan;
     hone_graph *made = NULL;
     HONE_TRY(hone_quant_rewrite(q->plan, q->job->library, &made));
-    hone_status s = HONE_OK;
+    const int64_t most = hone_quant_held(p->graph) / 2; /* of both graphs */
+    hone_vid *y = hone_alloc(sizeof *y * (size_t)(p->layer.n + 1));
+    int64_t *bytes = hone_alloc(sizeof *bytes * (size_t)(p->layer.n + 1));
+    hone_status s = y && bytes ? HONE_OK : no_memory();
+    for (int k = 0; k < p->layer.n && !s; k++) y[k] = p->layer.at[k].y;
+    if (!s) s = hone_quant_bytes(q->job, p->graph, y, p->layer.n, q->judge.sample[0], bytes);
     for (int from = 0, to = 0; from < p->layer.n && !s; from = to) {
         int64_t held = 0;
-        while (to < p->layer.n && (to == from || held < HONE_QUANT_HELD))
-            held += hone_quant_bytes(p->graph->var.at + p->layer.at[to++].y);
+        while (to < p->layer.n && (to == from || held + bytes[to] <= most)) held += bytes[to++];
         s = watch(q, made, from, to);
     }
+    hone_free(y), hone_free(bytes);
     hone_graph_destroy(made);
     return s;
 }

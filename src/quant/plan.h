@@ -68,6 +68,7 @@ typedef struct {
     int32_t lowest, highest;
     hone_dtype dtype; /* of rounded tensors */
     bool symmetric, per_tensor, rounds_sums;
+    bool integer_ops; /* written as QLinearConv and its kin, which want a rounding behind */
     /* what a Conv reads rounded goes on in floats to whoever else reads it, as what MatMul reads does */
     bool sums_go_on;
 } hone_quant_plan;
@@ -98,4 +99,6 @@ hone_vid hone_quant_emit(hone_graph *g, const hone_library *, const char *op, co
 /* x rounded to a grid and back. */
 hone_vid hone_quant_pair(hone_graph *g, const hone_library *, hone_vid x, const hone_grid *, hone_dtype);
 hone_vid hone_quant_number(hone_graph *g, const char *name, hone_dtype, double);
+/* qoperator.c: pairs around products become ops of integers, in a graph that rewriting made. */
+hone_status hone_quant_qoperator(const hone_quant_job *, hone_graph *) HONE_CHECKED;
 #endif

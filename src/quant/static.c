@@ -122,6 +122,7 @@ static void put_report(const hone_quant_search *q, int calibrated, int judged) {
     put_number(t, "macs", all), put_number(t, "macs_int8", whole);
     hone_text_put(t, ", \"quality\": ");
     hone_quant_score_put(t, &q->score);
+    hone_quant_metric_put(t, &q->metric, &q->score);
     put_number(t, "float_ms", q->float_ns / 1e6), put_number(t, "int_ms", q->int_ns / 1e6);
     hone_text_put(t, ", \"tried\": [%s]", q->tried.n ? q->tried.text : "");
     if (q->mixtures.n) hone_text_put(t, ", \"mixtures\": [%s]", q->mixtures.text);
@@ -155,6 +156,7 @@ hone_status hone_quant_static(hone_quant_job *job) {
     if (!s) s = hone_quant_search_run(&q);
     if (!s) s = hone_quant_rewrite(&p, job->library, &made);
     if (!s) s = hone_graph_infer_by(made, job->instances);
+    if (!s && q.plan->integer_ops) s = hone_quant_qoperator(job, made);
     if (!s) s = hone_quant_tell(job, 1, "writing");
     if (!s) put_report(&q, calibrate, judge);
     hone_text_free(&q.tried), hone_text_free(&q.mixtures);
