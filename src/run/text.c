@@ -8,7 +8,10 @@
 #include "run/model.h"
 #include "text/tokens.h"
 
-enum { LONGEST = 512 /* tokens of a line, where the model says nothing */ };
+enum {
+    LONGEST = 512,         /* tokens of a line, where the model says nothing */
+    LONGEST_LINE = 1 << 14 /* bytes that are made tokens at once: time may go with their square */
+};
 typedef enum { TOKENS, ONES, ZEROS, PLACES } role; /* of an input */
 typedef struct {
     int64_t from, n;
@@ -61,6 +64,14 @@ static hone_status look_at_inputs(texts *t) {
 }
 
 /* ---- files --------------------------------------------------------------------------------------------- */
+/* At most so many bytes, up to a space if there is one, else up to a character's end. */
+static size_t cut_at_space(const char *text, size_t most) {
+    size_t n = most;
+    while (n > most / 2 && text[n] != ' ') n--;
+    if (text[n] == ' ') return n;
+    for (n = most; n > most - 4 && ((unsigned char)text[n] & 0xC0) == 0x80;) n--;
+    return n;
+}
 /* Pieces of so many tokens of all the text, or a line each. */
 static hone_status add_file(texts *t, hone_tokenizer *by, const char *path, int64_t most, bool lines) {
     hone_file f;
@@ -71,11 +82,15 @@ static hone_status add_file(texts *t, hone_tokenizer *by, const char *path, int6
                         ? hone_fail(HONE_BAD_INPUT, "'%s': no text: there are zero bytes in it", path)
                         : HONE_OK;
     while (at < end && !s) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *next = stop ? stop + 1 : end;
+        const char *stop = memchr(at, '\n', (size_t)(end - at)), *next = stop ? stop + 1 : end;
         size_t bytes = (size_t)((lines && stop ? stop : next) - at);
         if (lines && bytes && at[bytes - 1] == '\r') bytes--;
         const int64_t from = t->ids.n;
+        if (bytes >
+            LONGEST_LINE) { /* of a line that has no end, what fits; of running text, the rest later */
+            bytes = cut_at_space(at, LONGEST_LINE);
+            if (!lines) next = at + bytes;
+        }
         if (bytes || !lines) s = hone_tokenizer_encode(by, at, bytes, lines, &t->ids);
         if (!s && lines && t->ids.n - from > most)
             t->ids.at[from + most - 1] = t->ids.at[t->ids.n - 1], t->ids.n = (int)(from + most);

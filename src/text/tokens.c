@@ -173,6 +173,10 @@ static hone_status read_cut(tokenizer *t, const hone_tree *n) {
     }
     return lacks("pre-tokenizer", type);
 }
+static int64_t id_of(const hone_tree *n) { /* -1: it is none */
+    return n && n->kind == HONE_TREE_NUMBER && n->number >= 0 && n->number < 1 << 30 ? (int64_t)n->number
+                                                                                     : -1;
+}
 static hone_status add_mark(int64_t *to, int *n, int64_t id) {
     if (*n == MOST_MARKS || id < 0)
         return hone_fail(HONE_NOT_SUPPORTED, "the marks around a text are unknown or too many");
@@ -191,8 +195,8 @@ static hone_status read_marks(tokenizer *t, const hone_tree *n) {
         const hone_tree *cls = hone_tree_get(n, "cls"), *sep = hone_tree_get(n, "sep");
         if (!cls || !sep || cls->n != 2 || sep->n != 2)
             return hone_fail(HONE_BAD_INPUT, "%s has no cls and sep", type);
-        HONE_TRY(add_mark(t->before, &t->n_before, (int64_t)cls->first->next->number));
-        return add_mark(t->after, &t->n_after, (int64_t)sep->first->next->number);
+        HONE_TRY(add_mark(t->before, &t->n_before, id_of(cls->first->next)));
+        return add_mark(t->after, &t->n_after, id_of(sep->first->next));
     }
     if (strcmp(type, "TemplateProcessing") != 0) return lacks("post-processor", type);
     const hone_tree *single = hone_tree_get(n, "single"), *special = hone_tree_get(n, "special_tokens");
@@ -203,8 +207,8 @@ static hone_status read_marks(tokenizer *t, const hone_tree *n) {
         const hone_tree *row = mark ? hone_tree_get(special, hone_tree_text(mark, "id", "")) : NULL,
                         *ids = hone_tree_get(row, "ids");
         for (const hone_tree *id = ids ? ids->first : NULL; id; id = id->next)
-            HONE_TRY(behind ? add_mark(t->after, &t->n_after, (int64_t)id->number)
-                            : add_mark(t->before, &t->n_before, (int64_t)id->number));
+            HONE_TRY(behind ? add_mark(t->after, &t->n_after, id_of(id))
+                            : add_mark(t->before, &t->n_before, id_of(id)));
         if (mark && !ids)
             return hone_fail(HONE_BAD_INPUT, "special token '%s' has no ids", hone_tree_text(mark, "id", ""));
     }
@@ -261,8 +265,7 @@ static hone_status read_model(tokenizer *t, const hone_tree *root) {
         return no_memory();
     for (const hone_tree *m = vocab->first; m; m = m->next) {
         const size_t n = strlen(m->key);
-        if (!(m->number >= 0 && m->number < 1 << 30))
-            return hone_fail(HONE_BAD_INPUT, "token '%s' has no number", m->key);
+        if (id_of(m) < 0) return hone_fail(HONE_BAD_INPUT, "token '%s' has no number", m->key);
         *place(&t->vocabulary, m->key, n, 0, 0) = (entry){m->key, n, 0, 0, (int32_t)m->number, 0};
     }
     const char *unknown = hone_tree_text(model, "unk_token", NULL);
@@ -325,7 +328,7 @@ static bool symbols(tokenizer *t, hone_word w) {
         if (!t->bytes && t->prefix && at > w.at) {
             char text[64];
             const int m = snprintf(text, sizeof text, "%s%.*s", t->prefix, n, at);
-            id = find(&t->vocabulary, text, (size_t)m);
+            id = m < (int)sizeof text ? find(&t->vocabulary, text, (size_t)m) : -1;
         }
         bool all = id < 0 && t->fallback;
         for (int k = 0; k < n && all; k++) all = t->of_byte[(uint8_t)at[k]] >= 0;
@@ -425,7 +428,7 @@ hone_status hone_tokenizer_open(const char *path, tokenizer **out) {
     if (!s) s = read_model(t, root);
     if (!s) s = read_marks(t, hone_tree_get(root, "post_processor"));
     const hone_tree *pad = s ? NULL : hone_tree_get(hone_tree_get(root, "padding"), "pad_id");
-    if (pad) t->padding = (int64_t)pad->number;
+    if (id_of(pad) >= 0) t->padding = id_of(pad);
     hone_file_close(&f);
     if (s) {
         hone_tokenizer_close(t);
