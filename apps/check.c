@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "check.h"
 #include "commands.h"
 #include "dims.h"
 #include "hone/hone.h"
@@ -120,6 +121,7 @@ static void tell_json(const char *path, const char *wrong, const hone_planned *p
     if (p->plan) {
         account a = sum_up(p->plan);
         const hone_json *whole = hone_json_get(p->plan, "whole");
+        hone_check_floats(path, m, true);
         tell_text("device", device);
         printf(", \"dims_given\": %s, \"dims_guessed\": %s", p->given_json ? p->given_json : "null",
                p->guessed_json ? p->guessed_json : "null");
@@ -236,6 +238,7 @@ static int check(const char *path, const hone_words *dims, const hone_where *whe
                    hone_model_inputs(model) == 1 ? "" : "s", hone_model_outputs(model),
                    hone_model_outputs(model) == 1 ? "" : "s");
         tell_forgiven(model, false);
+        hone_check_floats(path, model, false);
         tell_plan(&p, options.device ? options.device : "cpu");
     }
 done:

@@ -53,7 +53,7 @@ static void become(const char *const *argv, int line, int log, int (*instead)(in
 
 bool hone_child_start(hone_child *c, const char *const *argv, const char *log, int (*instead)(int, char **)) {
     int pair[2] = {-1, -1}, file = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    *c = (hone_child){.line = -1};
+    *c = (hone_child){.line = -1, .code = -1};
     snprintf(c->log, sizeof c->log, "%s", log);
     fflush(NULL); /* nothing of ours may be written twice */
     if (file >= 0 && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
@@ -119,6 +119,7 @@ static void last_words(const char *log, char *out, size_t room) {
 static void died(hone_child *c) {
     char said[256];
     int status = finish(c, 2);
+    c->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     last_words(c->log, said, sizeof said);
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
         snprintf(c->why, sizeof c->why, "its process crashed: %s", strsignal(WTERMSIG(status)));

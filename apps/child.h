@@ -15,6 +15,7 @@ typedef struct {
     char *text;            /* what it said: the last answer, then what nobody read yet */
     size_t n, room, taken; /* bytes: in all, there is room for, of the last answer */
     char why[512];         /* after a failure: what happened, in one line */
+    int code;              /* and, where it ended by itself, its exit code; else -1 */
 } hone_child;
 
 /* Starts argv, whose standard error goes to the file `log`. `instead`, where it is given, is called in the

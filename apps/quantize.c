@@ -6,29 +6,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "args.h"
 #include "commands.h"
 #include "hone/quant.h"
 #include "json.h"
 #include "load.h"
+#include "output.h"
 #include "picture.h"
-#include "table.h"
+#include "quantize.h"
 #include "term.h"
 
-enum { FEW = 16 /* samples: fewer are remarked on */ };
-
 typedef struct {
-    const char *path, *to, *drop, *share;
-    bool json, per_tensor, no_repairs, portable, all;
-    int seed, samples, judge, threads;
+    const char *path, *to, *drop, *share, *page, *tokenizer, *format;
+    bool json, per_tensor, no_repairs, portable, all, mixtures;
+    int seed, samples, judge, threads, tokens;
     hone_words data;
     hone_picture_wish picture;
     hone_quantizing wish;
     hone_quantizing_weights weights; /* of forms weights and dynamic */
     bool dynamic, symmetric;
     hone_progress bar;
+    hone_quantize_scorer scorer; /* --metric COMMAND */
+    int metric_limit;
 } job;
 
 static int show(void *arg, double done, const char *what) {
@@ -37,6 +37,17 @@ static int show(void *arg, double done, const char *what) {
     hone_progress_show(&j->bar, (int)(done * STEPS), STEPS, what);
     return 0;
 }
+/* What says how good a model is: a word of ours, or a command. */
+static double score(void *arg, const char *model) {
+    job *j = arg;
+    return hone_quantize_score(&j->scorer, model);
+}
+static bool is_word(const char *metric) {
+    static const char *const words[] = {"top1", "cosine", "mse", "sqnr", "perplexity"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (!strcmp(words[k], metric)) return true;
+    return false;
+}
 /* "0.5%" is 0.005; so is 0.005. */
 static bool share_of(const char *text, double *out) {
     char *end;
@@ -44,114 +55,6 @@ static bool share_of(const char *text, double *out) {
     if (end == text || !isfinite(x) || (*end && strcmp(end, "%") != 0)) return false;
     *out = *end ? x / 100 : x;
     return true;
-}
-
-/* ---- telling ------------------------------------------------------------------------------------------- */
-static double of(const hone_json *r, const char *name) { return hone_json_number(r, name, NAN); }
-static void put_db(hone_table *t, double db) {
-    if (db == db) hone_table_cell(t, "%.1f dB", db);
-    else hone_table_cell(t, "%s", "");
-}
-static void tell_layers(const hone_json *r, bool every) {
-    static const char *const head[] = {"layer",    "op",    "computes in", "alone",
-                                       "range by", "range", "work",        "why"};
-    const hone_json *layers = hone_json_get(r, "layers");
-    const double macs = of(r, "macs");
-    int n = 0, more = 0;
-    for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next)
-        n += every || strcmp(hone_json_text(l, "type", ""), "int8") != 0;
-    hone_table *t = n ? hone_table_create("lllrllrl", head) : NULL;
-    for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next) {
-        const char *type = hone_json_text(l, "type", ""), *why = hone_json_text(l, "why", "");
-        if (!every && !strcmp(type, "int8")) {
-            more++;
-            continue;
-        }
-        hone_table_cell(t, "%s", hone_json_text(l, "node", ""));
-        hone_table_cell(t, "%s", hone_json_text(l, "op", ""));
-        hone_table_cell(t, "%s", type);
-        put_db(t, of(l, "sqnr_db"));
-        hone_table_cell(t, "%s", hone_json_text(l, "observer", ""));
-        hone_table_cell(t, "%.4g to %.4g", hone_json_number(l, "low", 0), hone_json_number(l, "high", 0));
-        hone_table_cell(t, "%.1f %%", macs > 0 ? 100 * hone_json_number(l, "macs", 0) / macs : 0);
-        hone_table_cell(t, "%s", why);
-    }
-    if (t) hone_table_print(t, stdout, "");
-    if (more)
-        printf("%s%d layers are in int8 throughout%s\n", n ? "and " : "", more,
-               every ? "" : "; --all lists them");
-}
-/* Forms that change weights: matrices, and what is lost of them. */
-static void put_share(hone_table *t, const hone_json *m, const char *name) {
-    if (hone_json_get(m, name)) hone_table_cell(t, "%.1f dB", of(m, name));
-    else hone_table_cell(t, "%s", "");
-}
-static void tell_matrices(const hone_json *all, bool every) {
-    static const char *const head[] = {"weights", "read by",      "type",        "rows", "columns",
-                                       "block",   "weights kept", "output kept", ""};
-    int n = 0, tables = 0;
-    for (const hone_json *m = all->first; m; m = m->next)
-        n++, tables += hone_json_get(m, "table") && of(m, "columns") > 0 &&
-                       hone_json_get(m, "table")->type == HONE_JSON_TRUE;
-    printf("weights %d matrices%s%s\n", n, tables ? ", tables among them" : "",
-           every ? "" : "; --all lists them");
-    hone_table *t = every ? hone_table_create("lllrrrrrl", head) : NULL;
-    for (const hone_json *m = all->first; m && t; m = m->next) {
-        hone_table_cell(t, "%s", hone_json_text(m, "name", ""));
-        hone_table_cell(t, "%s", hone_json_text(m, "node", ""));
-        hone_table_cell(t, "%s", hone_json_text(m, "type", ""));
-        hone_table_cell(t, "%.0f", of(m, "rows")), hone_table_cell(t, "%.0f", of(m, "columns")),
-            hone_table_cell(t, "%.0f", of(m, "block"));
-        put_share(t, m, "weights_db"), put_share(t, m, "output_db");
-        hone_table_cell(t, "%s", hone_json_get(m, "smoothed") ? "smoothed" : "");
-    }
-    if (t) hone_table_print(t, stdout, "");
-}
-static void tell_kept(const hone_json *kept) {
-    for (const hone_json *k = kept->first; k; k = k->next)
-        hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""),
-                   hone_json_text(k, "op", ""), hone_json_text(k, "value", ""), hone_json_text(k, "why", ""));
-}
-static void tell(const job *j, const hone_json *r) {
-    const hone_json *q = hone_json_get(r, "quality");
-    struct stat st = {0}, was = {0};
-    (void)stat(j->to, &st);
-    const bool both = stat(j->path, &was) == 0 && was.st_size > 0;
-    hone_print(stdout, "%s%s%s  ONNX, %s", hone_paint(stdout, HONE_BOLD), j->to,
-               hone_paint(stdout, HONE_PLAIN), hone_text_bytes((double)st.st_size));
-    if (both)
-        printf(", %.2f of %s", (double)st.st_size / (double)was.st_size,
-               hone_text_bytes((double)was.st_size));
-    printf("\n");
-    if (hone_json_get(r, "layers")) {
-        const double macs = of(r, "macs"), whole = of(r, "macs_int8");
-        printf("layers  %.0f in int8, %.0f in f32; %.1f %% of the multiply-adds in int8\n",
-               of(r, "layers_int8"), of(r, "layers_f32"), macs > 0 ? 100 * whole / macs : 0);
-        const double seen = of(r, "calibrated"), judged = of(r, "judged");
-        if (j->wish.data.n < 2) printf("seen    one sample, for ranges and to judge\n");
-        else
-            printf("seen    %.0f sample%s for ranges, %.0f other%s to judge\n", seen, seen == 1 ? "" : "s",
-                   judged, judged == 1 ? "" : "s");
-        if (j->wish.data.n < FEW)
-            hone_args_warn("%lld sample%s say little of what the model will see: 50 to 100 are usual",
-                           (long long)j->wish.data.n, j->wish.data.n == 1 ? "" : "s");
-    }
-    if (q) {
-        printf("nearness %.1f dB, cosine %.5f", of(q, "sqnr_db"), of(q, "cosine"));
-        if (of(q, "top1") == of(q, "top1"))
-            printf(", %.1f %% of the largest outputs the same", 100 * of(q, "top1"));
-        printf(" as in f32\n");
-    }
-    const double f = of(r, "float_ms"), i = of(r, "int_ms");
-    if (f == f && i > 0) {
-        printf("time    %s, %.2f times as fast as in f32 (%s)\n", hone_text_ms(i), f / i, hone_text_ms(f));
-        if (i > f)
-            printf(
-                "        slower on this machine: --portable may be faster, and is less near; or keep f32\n");
-    }
-    if (hone_json_get(r, "layers")) tell_layers(r, j->all);
-    if (hone_json_get(r, "matrices")) tell_matrices(hone_json_get(r, "matrices"), j->all);
-    if (hone_json_get(r, "kept")) tell_kept(hone_json_get(r, "kept"));
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
@@ -164,10 +67,13 @@ static int read_wishes(job *j) {
     if (j->weights.type) w->form = "weights";
     if (j->dynamic) w->form = "dynamic";
     const bool takes = w->form && (!strcmp(w->form, "weights") || !strcmp(w->form, "dynamic"));
-    if (!takes &&
-        (j->weights.format || j->weights.method || j->weights.tables || j->weights.block || j->symmetric))
-        return hone_args_wrong(
-            "--format, --method, --tables, --block and --symmetric go with --weights or --dynamic");
+    if (j->tokens && !j->tokenizer) return hone_args_wrong("--tokens is of text: it goes with --tokenizer");
+    if (j->tokenizer && !j->data.n)
+        return hone_args_wrong("--tokenizer is for text: --data FILE.txt is missing");
+    if (!takes && (j->weights.method || j->weights.tables || j->weights.block || j->symmetric))
+        return hone_args_wrong("--method, --tables, --block and --symmetric go with --weights or --dynamic");
+    if (takes) j->weights.format = j->format;
+    else w->format = j->format;
     j->weights.symmetric = j->symmetric;
     if (takes) w->more = &j->weights;
     if (j->drop && !(w->metric && !strcmp(w->metric, "sqnr") ? sscanf(j->drop, "%lf", &w->max_drop) == 1
@@ -180,12 +86,22 @@ static int read_wishes(job *j) {
         return hone_args_wrong("--metric %s: and how much may be lost of it? --max-drop 0.5%%", w->metric);
     if (j->share && (!share_of(j->share, &w->float_share) || !(w->float_share > 0 && w->float_share <= 1)))
         return hone_args_wrong("--float-share %s: say a share of the multiply-adds, as 15%%", j->share);
+    if (w->metric && !is_word(w->metric)) {
+        j->scorer.command = w->metric, j->scorer.seconds = j->metric_limit > 0 ? j->metric_limit : 600;
+        w->measure_file = score, w->metric = NULL;
+    }
     w->seed = j->seed, w->calibrate = j->samples, w->judge = j->judge, w->threads = j->threads;
     w->per_tensor = j->per_tensor, w->no_repairs = j->no_repairs, w->portable = j->portable;
+    w->detail = j->page || j->mixtures;
     w->progress = show, w->arg = j;
     return 0;
 }
 static int open_samples(job *j, const hone_model *m) {
+    if (j->tokenizer) {
+        const hone_status s =
+            hone_samples_open_text(m, j->data.at, j->data.n, j->tokenizer, j->tokens, &j->wish.data);
+        return s ? hone_args_failed(s) : 0;
+    }
     hone_image_recipe recipe;
     const bool wished = hone_picture_wished(&j->picture);
     if (wished && hone_picture_recipe(hone_model_input(m, 0), &j->picture, &recipe)) return 1;
@@ -196,6 +112,7 @@ static int quantize(job *j) {
     hone_model *m = NULL;
     char why[4096];
     int rc = read_wishes(j);
+    if (!rc && j->page) rc = hone_output_try("--report", j->page);
     if (rc) return rc;
     hone_status s = hone_load(j->path, &m, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
@@ -213,12 +130,15 @@ static int quantize(job *j) {
     if (!rc) {
         s = hone_quantize(j->path, &j->wish, j->to, &report);
         hone_progress_end(&j->bar);
-        if (s) rc = hone_args_failed(s);
+        if (s && *j->scorer.why) rc = hone_args_wrong("--metric %s: %s", j->scorer.command, j->scorer.why);
+        else if (s) rc = hone_args_failed(s);
     }
+    const hone_quantize_told told = {j->path, j->to, j->wish.data.n, j->all};
     hone_json *r = report ? hone_json_read(report) : NULL;
     if (report && j->json) printf("%s\n", report);
-    else if (r) tell(j, r);
+    else if (r) hone_quantize_tell(&told, r);
     hone_json_free(r);
+    if (report && !rc && j->page) rc = hone_quantize_page(&told, report, j->page);
     hone_text_release(report);
     if (j->wish.data.get) hone_samples_close(&j->wish.data);
     hone_model_free(m);
@@ -233,6 +153,12 @@ int hone_cmd_quantize(int argc, char **argv) {
          "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of "
          "input_0.pb; may stand often",
          HONE_ARG_LIST, &j.data, 0},
+        {"--tokenizer", "FILE",
+         "--data is text, a line a sample, and this is the tokenizer.json of Hugging Face that the model "
+         "goes with",
+         HONE_ARG_TEXT, &j.tokenizer, 0},
+        {"--tokens", "N", "text: not lines, but all of it in pieces of so many tokens", HONE_ARG_INT,
+         &j.tokens, 1},
         {"--form", "WORD",
          "static (8 bits by samples), or one that needs no samples: weights, dynamic, f16, bf16",
          HONE_ARG_TEXT, &j.wish.form, 0},
@@ -242,8 +168,11 @@ int hone_cmd_quantize(int argc, char **argv) {
         {"--dynamic", NULL,
          "weights in int8, and what products read is rounded during the run; better with --data",
          HONE_ARG_FLAG, &j.dynamic, 0},
-        {"--format", "WORD", "weights: nbits (MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)",
-         HONE_ARG_TEXT, &j.weights.format, 0},
+        {"--format", "WORD",
+         "qdq (pairs around products) or qoperator (QLinearConv, QLinearMatMul, MatMulInteger); weights: "
+         "nbits "
+         "(MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)",
+         HONE_ARG_TEXT, &j.format, 0},
         {"--method", "WORD", "weights: round, or gptq by samples", HONE_ARG_TEXT, &j.weights.method, 0},
         {"--tables", "TYPE", "weights, dynamic: of embeddings: int8, int4, f8 or none (int8)", HONE_ARG_TEXT,
          &j.weights.tables, 0},
@@ -251,8 +180,13 @@ int hone_cmd_quantize(int argc, char **argv) {
          HONE_ARG_INT, &j.weights.block, -1},
         {"--symmetric", NULL, "weights: no zero points", HONE_ARG_FLAG, &j.symmetric, 0},
         {"-o", "FILE", "where to write: FILE.onnx", HONE_ARG_TEXT, &j.to, 0},
-        {"--metric", "WORD", "what must not be lost, against the float model: top1, cosine, mse or sqnr",
+        {"--metric", "WORD|COMMAND",
+         "what must not be lost, against the float model: top1, cosine, mse, sqnr, perplexity (of next "
+         "tokens), "
+         "or a command that is given a model's path and prints a number, larger is better",
          HONE_ARG_TEXT, &j.wish.metric, 0},
+        {"--metric-limit", "SECONDS", "so long a command may take for a model (600)", HONE_ARG_INT,
+         &j.metric_limit, 1},
         {"--max-drop", "SHARE", "and how much of it may be lost: 0.5% (sqnr: the decibels that must be left)",
          HONE_ARG_TEXT, &j.drop, 0},
         {"--target", "speed|size",
@@ -287,6 +221,14 @@ int hone_cmd_quantize(int argc, char **argv) {
         {"--std", "NUMBERS", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.std, 0},
         {"--order", "rgb|bgr", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.order, 0},
         {"--threads", "N", "of a run, at most", HONE_ARG_THREADS, &j.threads, 1},
+        {"--report", "FILE",
+         "a page about each layer: how much it loses alone and all together, its numbers and ranges, what "
+         "was "
+         "tried, and mixtures as a picture",
+         HONE_ARG_TEXT, &j.page, 0},
+        {"--mixtures", NULL,
+         "measure mixtures from all layers in integers to none, and list what each loses and takes",
+         HONE_ARG_FLAG, &j.mixtures, 0},
         {"--all", NULL, "list all layers, not only those that stay f32", HONE_ARG_FLAG, &j.all, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
         {0},

@@ -2,16 +2,12 @@
 """Accuracy, size and speed of `hone quantize` beside ONNX Runtime's quantize_static, on samples that
 calibration did not see.
 
-    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1] [--tools hone,ort]
-    [-- OPTIONS OF HONE QUANTIZE]
+    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1] [--tools hone,portable,qoperator,ort,nncf] [-- OPTIONS OF HONE QUANTIZE]
 
-MODELS is the folder of test models; PHOTOS are folders of photographs. Pictures are dealt in two halves,
-one calibrates, the other judges. --whole takes each picture once, as a whole (the 1000 of
-EliSchwartz/imagenet-sample-images, one a class); without it squares are cut from large ones (Debian's
-plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do), which is harder than what nets
-were trained on. Lines of text for the readers are drawn here. Needs numpy, onnx, onnxruntime and pillow.
-Accuracy is measured by ONNX Runtime on the files that both tools wrote; speed by each runtime on its own
-tool's file, in turns, medians. Run it where nothing else runs."""
+MODELS is the folder of test models; PHOTOS are folders of photographs. Pictures are dealt in two halves, one calibrates, the other judges. --whole takes each picture once, as a whole (the 1000 of
+EliSchwartz/imagenet-sample-images, one a class); without it squares are cut from large ones (Debian's plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do), which is harder than what nets
+were trained on. Lines of text for the readers are drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf and openvino where they are installed. Accuracy is measured by ONNX Runtime on the files that the tools wrote; every file is run by Hone and by OpenVINO
+too, and the largest difference from ONNX Runtime's answers is printed, as a share of the largest value. Speed by each runtime on its own tool's file, in turns, medians. Run it where nothing else runs."""
 import argparse, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile, time
 
 import numpy as np
@@ -183,6 +179,63 @@ def answers(path, data):
     return [[t.astype(np.float64) for t in s.run(None, {name: data[k:k + 1]})] for k in range(len(data))]
 
 
+def far(a, b):
+    """The largest difference, as a share of the largest value of that output."""
+    return max(np.abs(x - y).max() / max(np.abs(x).max(), 1e-30) for s, t in zip(a, b) for x, y in zip(s, t))
+
+
+def by_openvino(path, data):
+    import openvino as ov
+    core = ov.Core()
+    read = core.read_model(path)
+    run = core.compile_model(read, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 2})
+    return [[np.asarray(t).astype(np.float64) for t in run(data[k:k + 1]).values()] for k in range(len(data))]
+
+
+def by_hone(hone, path, data):
+    out = []
+    with tempfile.TemporaryDirectory() as folder:
+        for k in range(len(data)):
+            np.save(f"{folder}/in.npy", data[k:k + 1])
+            subprocess.run([hone, "run", path, "--input", f"{folder}/in.npy", "--save", f"{folder}/out"], check=True, capture_output=True)
+            names = [o.name for o in session(path).get_outputs()]
+            files = sorted(pathlib.Path(f"{folder}/out").iterdir())
+            if len(files) != len(names):
+                raise ValueError(f"{len(files)} outputs for {len(names)}")
+            out.append([load_value(f) for f in files])
+    return out
+
+
+def load_value(path):
+    if path.suffix == ".npy":
+        return np.load(path).astype(np.float64)
+    t = onnx.TensorProto()
+    t.ParseFromString(path.read_bytes())
+    return onnx.numpy_helper.to_array(t).astype(np.float64)
+
+
+def elsewhere(hone, path, data, got):
+    """How far Hone and OpenVINO are from ONNX Runtime's answers, on the first few samples."""
+    said = []
+    for name, run in (("hone", lambda: by_hone(hone, path, data[:4])), ("openvino", lambda: by_openvino(path, data[:4]))):
+        try:
+            said.append(f"{name} {far(got[:4], run()):.4f}")
+        except ImportError:
+            said.append(f"{name} is not installed")
+        except Exception as e:
+            said.append(f"{name} fails: {' '.join(str(e).split())[:100]}")
+    return ", ".join(said)
+
+
+def nncf_static(newer, out, name, cal, kind):
+    import nncf
+    import logging
+    logging.getLogger("nncf").setLevel(logging.ERROR)
+    extra = {"preset": nncf.QuantizationPreset.MIXED} if kind == "mixed" else {}
+    made = nncf.quantize(onnx.load(newer), nncf.Dataset([{name: cal[k:k + 1]} for k in range(64)]), subset_size=64, **extra)
+    onnx.save(made, out)
+
+
 def time_hone(hone, path, threads):
     r = subprocess.run([hone, "run", path, "--runs", "20", "--threads", str(threads)], capture_output=True,
                        text=True)
@@ -207,10 +260,8 @@ def time_ort(path, sample, threads):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("hone"), p.add_argument("models"), p.add_argument("photos", nargs="+")
-    p.add_argument("--only"), p.add_argument("--eval", type=int, default=100), p.add_argument("--threads",
-        type=int, default=1)
-    p.add_argument("--whole", action="store_true"), p.add_argument("--tools", default="hone,portable,ort")
-    p.add_argument("--no-times", action="store_true")
+    p.add_argument("--only"), p.add_argument("--eval", type=int, default=100), p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--whole", action="store_true"), p.add_argument("--tools", default="hone,portable,ort,nncf"), p.add_argument("--folder"), p.add_argument("--no-times", action="store_true")
     mine = sys.argv[sys.argv.index("--") + 1:] if "--" in sys.argv else []
     o = p.parse_args(sys.argv[1:sys.argv.index("--")] if "--" in sys.argv else None)
     rng = random.Random(1)
@@ -221,10 +272,8 @@ def main():
         raise SystemExit(f"only {len(files)} photographs: name folders with more")
     cut = whole if o.whole else squares
     shown, unseen = cut(files[:len(files) // 2], 86, rng), cut(files[len(files) // 2:], o.eval, rng)
-    folder = tempfile.mkdtemp()
-    print(
-        f"{len(files)} photographs; 86 {'whole' if o.whole else 'squares'} calibrate, {len(unseen)} of "
-        f"others judge")
+    folder = o.folder or tempfile.mkdtemp()
+    print(f"{len(files)} photographs; 86 {'whole' if o.whole else 'squares'} calibrate, {len(unseen)} of others judge")
     for net, (prepare, what, measure) in NETS.items():
         if o.only and o.only != net:
             continue
@@ -232,13 +281,12 @@ def main():
         cal, ev = np.stack([prepare(i) for i in shown]), np.stack([prepare(i) for i in unseen])
         np.save(f"{folder}/cal.npy", cal)
         want, made = answers(model, ev), {}
-        for name, extra in (("hone", []), ("hone --portable", ["--portable"])):
-            if name.split("--")[-1] not in o.tools.split(","):
+        for name, extra in (("hone", []), ("hone --portable", ["--portable"]), ("hone --format qoperator", ["--format", "qoperator"])):
+            if name.split("--")[-1].split()[-1] not in o.tools.split(","):
                 continue
             began = time.perf_counter()
-            out = f"{folder}/{net}{'p' if extra else ''}.onnx"
-            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"]
-                               + extra + mine, capture_output=True, text=True)
+            out = f"{folder}/{net}{'-'.join(extra).replace('--', '-')}.onnx"
+            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"] + extra + mine, capture_output=True, text=True)
             if r.returncode:
                 print(f"{net}: {name}: {r.stderr.strip()}")
                 continue
@@ -261,6 +309,13 @@ def main():
                 made[label] = (out, 100)
             except Exception as e:
                 print(f"{net}: {label}: {str(e)[:120]}")
+        for kind in ("default", "mixed") if "nncf" in o.tools.split(",") else ():
+            out = f"{folder}/{net}-nncf-{kind}.onnx"
+            try:
+                nncf_static(newer, out, name, cal, kind)
+                made[f"nncf {kind}"] = (out, math.nan)
+            except Exception as e:
+                print(f"{net}: nncf {kind}: {' '.join(str(e).split())[:120]}")
         timed = (lambda *a: math.nan) if o.no_times else time_hone
         timed_ort = (lambda *a: math.nan) if o.no_times else time_ort
         base = [timed(o.hone, model, o.threads), timed_ort(model, ev[:1], o.threads)]
@@ -271,11 +326,8 @@ def main():
             ms = [timed(o.hone, path, o.threads), timed_ort(path, ev[:1], o.threads)]
             try:
                 got = answers(path, ev)
-                print(
-                    f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  multiply-adds "
-                    f"in 8 bits {macs:5.1f} %  size {os.path.getsize(path) / os.path.getsize(model):.2f}  "
-                      f"hone {ms[0]:.2f} ms ({base[0] / ms[0]:.2f} x)  onnxruntime {ms[1]:.2f} ms "
-                      f"({base[1] / ms[1]:.2f} x)", flush=True)
+                print(f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  multiply-adds in 8 bits {macs:5.1f} %  size {os.path.getsize(path) / os.path.getsize(model):.2f}  "
+                      f"hone {ms[0]:.2f} ms ({base[0] / ms[0]:.2f} x)  onnxruntime {ms[1]:.2f} ms ({base[1] / ms[1]:.2f} x)  of its answers: {elsewhere(o.hone, path, ev, got)}", flush=True)
             except Exception as e:
                 print(f"  {label:24} does not run in ONNX Runtime: {str(e)[:140]}")
 

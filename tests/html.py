@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of `hone inspect --html` and `hone compare --html`, in a browser:  html.py HONE MODEL [--shots
-FOLDER]
+"""The pages of `hone inspect --html`, `hone compare --html` and `hone quantize --report`, in a browser:  html.py HONE MODEL [--shots FOLDER]
 
 Loads the page in headless Chromium, over the debugging pipe, so that nothing but Python and the browser
 is needed. Checks that no error and no request leaves the page, that every node is drawn and no two
 overlap, that search finds a node, that a click shows its details, that the other graphs can be drawn,
 light and dark, and narrow screens. Exits 77 where there is no Chromium. --shots saves pictures to look
 at."""
+
 import base64, json, os, shutil, subprocess, sys, tempfile, time
 
 BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
@@ -279,6 +279,63 @@ def compared(browser, hone, model, folder, shots):
     quiet(browser)
 
 
+def quantized(browser, hone, model, folder, shots):
+    """The page of `hone quantize --report`: pictures, a row that opens, and a node whose name would be a tag."""
+    odd, page = os.path.join(folder, "odd.onnx"), os.path.join(folder, "quantize.html")
+    letters = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(model))), "characters")
+    with open(os.path.join(letters, "model.onnx"), "rb") as f:
+        data = f.read()
+    with open(odd, "wb") as f:  # a name of the same length
+        f.write(data.replace(b"node_conv2d_1", b"</script><b>x"))
+    subprocess.run(
+        os.environ.get("HONE_RUNNER", "").split()
+        + [
+            hone,
+            "quantize",
+            odd,
+            "--data",
+            os.path.join(letters, "h.png"),
+            "--data",
+            os.path.join(letters, "o.png"),
+            "--target",
+            "size",
+            "-o",
+            os.path.join(folder, "q.onnx"),
+            "--report",
+            page,
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    browser.open("file://" + page)
+    n = browser.js("layers.length")
+    for what, text, good in [
+        ("layers", "document.querySelectorAll('tr.layer').length", n),
+        ("points", "document.querySelectorAll('.dot').length", browser.js("2 * r.mixtures.length")),
+        ("layer by layer", "document.querySelectorAll('.layer-dot').length", 2 * n),
+        ("histograms", "document.querySelectorAll('tr.layer .bars').length", n),
+        (
+            "pictures outside the page",
+            "[...document.querySelectorAll('svg *')].filter(e => e.getBoundingClientRect().right > innerWidth).length",
+            0,
+        ),
+        ("no numbers", "/NaN|undefined|Infinity/.test(document.getElementById('all').innerHTML)", False),
+        ("tags in a name", "document.querySelectorAll('td b').length", 0),
+        ("the odd name", "document.body.innerText.includes('</script><b>x')", b"node_conv2d_1" in data),
+        (
+            "a row that opens",
+            "document.querySelector('tr.layer').click(), document.querySelectorAll('tr.more .wide').length",
+            1,
+        ),
+    ]:
+        got = browser.js(text)
+        want("quantization: " + what, got, got == good)
+    if shots:
+        browser.shot(f"{shots}/quantize-light.png")
+    quiet(browser)
+
+
 def write(hone, model, page):
     subprocess.run(os.environ.get("HONE_RUNNER", "").split() + [hone, "inspect", model, "--html", page],
                    check=True, stdout=subprocess.DEVNULL)
@@ -304,6 +361,7 @@ def main():
             narrow(browser, "file://" + page, shots)
             hostile(browser, hone, model, folder)
             compared(browser, hone, model, folder, shots)
+            quantized(browser, hone, model, folder, shots)
         finally:
             browser.end()
     for f in failed:

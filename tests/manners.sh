@@ -326,8 +326,7 @@ server=$!
 for _ in $(seq 200); do [ -s "$folder/log" ] && break; kill -0 $server 2>/dev/null || break; sleep 0.1; done
 kill $server 2>/dev/null
 wait $server
-grep -q "precision tf32: the CPU has no products in it" "$folder/log" || grep -q "cannot be loaded" \
-    "$folder/log" ||
+grep -Eq "precision tf32: the CPU has no products in it|cannot be loaded" "$folder/log" ||
     say "serve --precision tf32: $(cat "$folder/log")"
 
 # Pages of the tables: a man page a command that troff takes without a word, completions that the shells take,
@@ -367,11 +366,10 @@ for shell in zsh fish; do
 done
 
 if command -v fish >/dev/null; then # it can be asked
-    [[ $(fish --no-config -c "source $folder/hone.fish; complete -C 'hone run --thr'" 2>&1) == --threads* \
-        ]] ||
-        say "fish does not complete --threads"
-    [[ $(fish --no-config -c "source $folder/hone.fish; complete -C 'hone ins'" 2>&1) == inspect* ]] ||
-        say "fish does not complete inspect"
+    seen=$(fish --no-config -c "source $folder/hone.fish; complete -C 'hone run --thr'" 2>&1)
+    [[ $seen == --threads* ]] || say "fish does not complete --threads"
+    seen=$(fish --no-config -c "source $folder/hone.fish; complete -C 'hone ins'" 2>&1)
+    [[ $seen == inspect* ]] || say "fish does not complete inspect"
 fi
 
 # Escapes are for terminals that know them.

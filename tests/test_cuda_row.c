@@ -3,8 +3,8 @@
    and runs the very texts that a GPU would. Graphs that want
    each tactic, in f16 and bf16, on a GPU with and without wgmma, with many multiprocessors and few, two runs
    each, or four (the third is recorded as a graph), beside the definition. Each says how many of its steps
-   go to tensor cores, and fails when others do. Skipped where the system's C compiler makes nothing that can be
-   loaded. */
+   go to tensor cores, and fails when others do. Skipped where the system's C compiler makes nothing that can
+   be loaded. */
 #include <dlfcn.h>
 
 #include "twin.h"
@@ -163,8 +163,8 @@ static const row rows[] = {
      "GlobalAveragePool(nd); y = Tanh(a); }"},
     {"quantized products with a bias and without", 2, 2.5e-2, 1e-1,
      "graph g (x: f32[37, 96]) -> y { s: f32[] = {0.02}; z: i8[] = {5}; t: f32[] = {0.0125}; e: i8[] = {0}; "
-     "xq = QuantizeLinear(x, s, z); xd = DequantizeLinear(xq, s, z); w: i8[96, 64] = random(1, -127, 127); ws: "
-     "f32[64] = random(2, 0.0005, 0.001); wz: i8[64] = random(3, 0, 0); wd = DequantizeLinear(w, ws, wz) "
+     "xq = QuantizeLinear(x, s, z); xd = DequantizeLinear(xq, s, z); w: i8[96, 64] = random(1, -127, 127); "
+     "ws: f32[64] = random(2, 0.0005, 0.001); wz: i8[64] = random(3, 0, 0); wd = DequantizeLinear(w, ws, wz) "
      "{axis: 1}; b: f32[64] = random(4, -0.3, 0.3); c = MatMul(xd, wd); p = Add(c, b); q = "
      "QuantizeLinear(p, t, z); d = DequantizeLinear(q, t, z); v: i8[64, 72] = random(5, -127, 127); vs: "
      "f32[] = {0.001}; vd = DequantizeLinear(v, vs, e); k = MatMul(d, vd); kq = QuantizeLinear(k, t, z); y = "

@@ -19,6 +19,7 @@
 #include "model/export.h"
 #include "passes/passes.h"
 #include "quant/calibrate.h"
+#include "quant/judge.h"
 #include "quant/observe.h"
 #include "quant/plan.h"
 
@@ -265,6 +266,9 @@ static void models(void **state) {
                  portable); /* it is quantized, and it is the same model */
     if (!(repaired < plain / 2 && whole < 2e-3 && portable < 0.1))
         fail_msg("plain %g, repaired %g, whole %g, portable %g", plain, repaired, whole, portable);
+    /* ops of integers in place of pairs say the same */
+    const double integers = quantized((hone_quantizing){.format = "qoperator"});
+    if (!(integers < 0.1 && integers < 4 * portable + 1e-9)) fail_msg("%g, portable %g", integers, portable);
     assert_true(quantized((hone_quantizing){.activations = "s8"}) < 0.05);
     assert_true(quantized((hone_quantizing){.per_tensor = 1}) < 0.1);
     /* mixed until it is good enough */
@@ -407,19 +411,87 @@ static void memory_ends(void **state) {
     char *report = NULL;
     write_net();
     unlink(made);
-    const hone_quantizing w = {.data = {4, sample, NULL}, .threads = 1, .judge = 1};
-    bool whole = false;
-    for (int64_t k = 0; !whole && k < 400000; k += 1 + k / 6) {
-        hone_alloc_fail_after(k);
-        const hone_status s = hone_quantize(path, &w, made, &report);
-        hone_alloc_fail_after(-1);
-        if (s == HONE_OK) hone_text_release(report);
-        else assert_true(s == HONE_NO_MEMORY || s == HONE_IO);
-        assert_true((s == HONE_OK) == (access(made, F_OK) == 0));
-        unlink(made);
-        whole = s == HONE_OK && k > 200000;
+    const hone_quantizing wish[] = {
+        {.data = {4, sample, NULL}, .threads = 1, .judge = 1},
+        {.data = {4, sample, NULL}, .threads = 1, .judge = 1, .detail = 1, .format = "qoperator"},
+        {.data = {4, sample, NULL}, .threads = 1, .form = "dynamic", .metric = "cosine", .max_drop = 1}};
+    for (size_t w = 0; w < sizeof wish / sizeof *wish; w++) {
+        bool whole = false;
+        for (int64_t k = 0; !whole && k < 400000; k += 1 + k / (w ? 3 : 6)) {
+            hone_alloc_fail_after(k);
+            const hone_status s = hone_quantize(path, wish + w, made, &report);
+            hone_alloc_fail_after(-1);
+            if (s == HONE_OK) hone_text_release(report);
+            else if (s != HONE_NO_MEMORY && s != HONE_IO) fail_msg("%s", hone_error());
+            assert_true((s == HONE_OK) == (access(made, F_OK) == 0));
+            unlink(made);
+            whole = s == HONE_OK && k > 200000;
+        }
     }
     unlink(path);
+}
+
+/* ---- metrics ------------------------------------------------------------------------------------------- */
+typedef struct {
+    int calls;
+    char first[64];
+    double floats, others; /* what it says of the float model, and of what is tried */
+} scorer;
+static double score_file(void *arg, const char *model) {
+    scorer *s = arg;
+    hone_model *m = NULL;
+    assert_int_equal(hone_model_load(model, &m), HONE_OK); /* whole, while it is looked at */
+    hone_model_free(m);
+    if (!s->calls++) snprintf(s->first, sizeof s->first, "%s", model);
+    return strcmp(model, path) ? s->others : s->floats;
+}
+static void callers_measure(void **state) {
+    (void)state;
+    char *report = NULL;
+    scorer s = {.floats = 10, .others = 9.6};
+    hone_quantizing w = {.data = {SAMPLES, sample, NULL}, .threads = 1, .target = "size"};
+    w.measure_file = score_file, w.arg = &s, w.max_drop = 0.05;
+    write_net();
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    assert_true(s.calls >= 2 && !strcmp(s.first, path));
+    assert_true(number_of(report, "measure_f32") == 10 && number_of(report, "loss") > 0.039);
+    assert_true(number_of(report, "layers_f32") == 0); /* enough at once */
+    hone_text_release(report), unlink(made);
+    w.max_drop = 0.03; /* no mixture is good enough */
+    assert_int_equal(hone_quantize(path, &w, made, &report), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_error(), "loses more than allowed"));
+    s.others = NAN, w.max_drop = 0.05;
+    assert_int_equal(hone_quantize(path, &w, made, &report), HONE_BAD_INPUT);
+    w.form = "dynamic", s.others = 9.6;
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    assert_true(number_of(report, "measure_f32") == 10);
+    hone_text_release(report), unlink(made);
+    s.others = 1;
+    assert_int_equal(hone_quantize(path, &w, made, &report), HONE_BAD_INPUT);
+    assert_true(access(made, F_OK) != 0);
+    w.metric = "top1";
+    assert_int_equal(hone_quantize(path, &w, made, &report), HONE_BAD_INPUT);
+    unlink(path);
+}
+static void perplexity(void **state) {
+    (void)state;
+    const int64_t t[2] = {1, 3}, l[3] = {1, 3, 4};
+    hone_value *tokens = NULL, *logits = NULL;
+    double sum = 0;
+    int64_t n = 0;
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_I64, t, 2, &tokens), HONE_OK);
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, l, 3, &logits), HONE_OK);
+    memcpy(tokens->data, (int64_t[]){3, 0, 2}, 3 * sizeof(int64_t));
+    assert_int_equal(hone_quant_tokens_loss(tokens, logits, &sum, &n), HONE_OK);
+    assert_true(n == 2 && fabs(exp(sum / 2) - 4) < 1e-6); /* all words alike: as many as there are */
+    float *at = logits->data;
+    at[0] = 800, at[1] = -800, at[4 + 2] = 1, at[4] = 1; /* sure, without an overflow; one of two, nearly */
+    sum = 0, n = 0;
+    assert_int_equal(hone_quant_tokens_loss(tokens, logits, &sum, &n), HONE_OK);
+    assert_true(fabs(sum - log(2 + 2 * exp(-1))) < 1e-6);
+    ((int64_t *)tokens->data)[1] = 4;
+    assert_int_equal(hone_quant_tokens_loss(tokens, logits, &sum, &n), HONE_BAD_INPUT);
+    hone_value_drop(tokens), hone_value_drop(logits);
 }
 
 int main(void) {
@@ -434,6 +506,8 @@ int main(void) {
         cmocka_unit_test(cache),
         cmocka_unit_test(refuses),
         cmocka_unit_test(memory_ends),
+        cmocka_unit_test(callers_measure),
+        cmocka_unit_test(perplexity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

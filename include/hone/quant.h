@@ -27,6 +27,14 @@ typedef struct {
    model. */
 HONE_API hone_status hone_samples_open(const hone_model *, const char *const *paths, int n,
                                        const hone_image_recipe *, hone_samples *out);
+/* Samples of text, for a model that reads tokens, through a tokenizer.json of Hugging Face (WordPiece, BPE):
+   a line of the files each, with the marks around it that the file asks for (tokens: 0), or all of the text
+   in pieces of so many tokens, without. The model's other inputs are known by their names: masks are 1, types
+   are 0, positions count. The model must outlive it; the files need not.
+   Out: to be closed with hone_samples_close. Fails: BAD_INPUT, IO; NOT_SUPPORTED for an input that is nothing
+   of these, or a part of a tokenizer that is not here. */
+HONE_API hone_status hone_samples_open_text(const hone_model *, const char *const *paths, int n,
+                                            const char *tokenizer, int tokens, hone_samples *out);
 HONE_API void hone_samples_close(hone_samples *);
 
 typedef struct {
@@ -45,7 +53,10 @@ typedef struct {
        least error behind its layer */
     const char *observer;
     const char *activations; /* "u8", "s8", "u16" or "s16"; NULL: "u8" */
-    const char *metric;      /* "top1", "cosine", "mse", "sqnr"; NULL: by the outputs. What max_drop is of */
+    /* "top1", "cosine", "mse", "sqnr", or "perplexity" (of next tokens, by logits; max_drop is a share of the
+       float model's); NULL: by the outputs. What max_drop is of. Forms other than static are measured by it
+       where there are samples, and refused where they lose more */
+    const char *metric;
     /* in the metric's unit, 0.005 is half a percent; below 0, or 0 where metric is NULL: as good as at most
        float_share allows */
     double max_drop;
@@ -71,7 +82,19 @@ typedef struct {
     /* "speed": a layer that integers make no faster on this machine stays float; "size": all that accuracy
        allows is integers. NULL: "speed" */
     const char *target;
-    int reserved[6]; /* zero */
+    /* static. 1: the report says more, for which more is measured: each layer alone and all of them together,
+       layer by layer; histograms, ranges that were tried; mixtures of integers and floats */
+    int detail;
+    int reserved[3]; /* zero */
+    /* A measure of whole models, in place of `metric`: given the float model's path, then that of each that
+       is tried, written for it: a number, larger is better; max_drop is a share of the float model's. NaN: it
+       failed, and so does hone_quantize. Called where a decision hangs on it, not for every step: seconds are
+       fine. NULL: none */
+    double (*measure_file)(void *arg, const char *model);
+    /* static: "qdq": pairs of QuantizeLinear and DequantizeLinear; "qoperator": QLinearConv, QLinearMatMul,
+       MatMulInteger and what moves bytes, with pairs around all else; rounds behind every Conv, as `portable`
+       does. NULL: "qdq" */
+    const char *format;
 } hone_quantizing;
 
 /* What forms "weights" and "dynamic" want of hone_quantizing.more; of "dynamic", whose products are of bytes,

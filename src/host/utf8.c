@@ -62,6 +62,8 @@ static const struct {
     {0x48A, 0x4BE, 2, 1},
     {0x4D0, 0x52E, 2, 1},
     {0x531, 0x556, 1, 48},
+    {0x2160, 0x216F, 1, 16}, /* Roman numbers, letters in circles */
+    {0x24B6, 0x24CF, 1, 26},
     {0x1E00, 0x1E94, 2, 1},
     {0x1EA0, 0x1EFE, 2, 1},
     {0xFF21, 0xFF3A, 1, 32}, /* Latin additions, full width */

@@ -8,23 +8,66 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    MOST_BYTES = 32 << 20 /* of tensors that are kept at once, where their sizes are known */,
-    UNKNOWN_BYTES = 1 << 20,
-    MOST_READERS = 3
-};
+enum { LEAST_HELD = 8 << 20, MOST_HELD = 64 << 20, MOST_READERS = 3 };
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
 
 /* ---- histograms ---------------------------------------------------------------------------------------- */
-static int64_t bytes_of(const hone_var *v) {
+int64_t hone_quant_held(const hone_graph *g) {
+    int64_t weights = 0;
+    for (int k = 0; k < g->var.n; k++)
+        if (g->var.at[k].value) weights += (int64_t)g->var.at[k].value->bytes;
+    return LEAST_HELD + weights / 4 < MOST_HELD ? LEAST_HELD + weights / 4 : MOST_HELD;
+}
+static int64_t known_bytes(const hone_var *v) { /* -1: its shape is not known */
     int64_t n = (int64_t)sizeof(float);
     for (int k = 0; k < v->rank; k++) {
-        if (!hone_dim_is_number(v->dim[k]) || v->dim[k] > MOST_BYTES) return UNKNOWN_BYTES;
-        n *= v->dim[k] > 0 ? v->dim[k] : 1;
-        if (n > MOST_BYTES) return MOST_BYTES;
+        if (!hone_dim_is_number(v->dim[k]) || v->dim[k] < 0 || v->dim[k] > MOST_HELD) return -1;
+        n *= v->dim[k];
+        if (n > MOST_HELD) return MOST_HELD;
     }
-    return v->rank < 0 ? UNKNOWN_BYTES : n;
+    return v->rank < 0 ? -1 : n;
+}
+/* The shapes of tensors on a sample, as outputs of the graph: no tensor has to be kept for it. */
+static hone_status ask_shapes(const hone_quant_job *job, const hone_graph *of, const hone_vid *v, int n,
+                              int64_t sample, int64_t *bytes) {
+    hone_graph *g = NULL;
+    hone_quant_run *run = NULL;
+    HONE_TRY(hone_graph_copy(of, &g));
+    bool ok = true;
+    g->out.n = 0;
+    for (int k = 0; k < n && ok; k++) {
+        const hone_vid shape =
+            bytes[k] >= 0 ? -1 : hone_quant_emit(g, job->library, "Shape", "shape", v + k, 1, NULL, 0);
+        ok = bytes[k] >= 0 || (shape >= 0 && hone_push(&g->out, shape));
+    }
+    const int n_out = g->out.n;
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(of->in.n + 1)),
+               **out = hone_alloc(sizeof *out * (size_t)(n_out + 1));
+    hone_graph_index(g);
+    hone_status s = HONE_OK;
+    if (ok && in && out) s = job->runner.open(job->runner.context, g, &run);
+    else hone_graph_destroy(g), s = no_memory();
+    if (!s) s = hone_quant_sample(job, sample, in);
+    if (!s) s = job->runner.run(run, in, out);
+    for (int k = 0, i = 0; k < n && !s; k++) {
+        if (bytes[k] >= 0) continue;
+        bytes[k] = (int64_t)sizeof(float);
+        for (int64_t d = 0; d < hone_value_count(out[i]) && bytes[k] < MOST_HELD; d++)
+            bytes[k] *= ((const int64_t *)out[i]->data)[d];
+        i++;
+    }
+    for (int k = 0; out && k < n_out; k++) hone_value_drop(out[k]);
+    for (int k = 0; in && k < of->in.n; k++) hone_value_drop(in[k]);
+    if (run) job->runner.close(run);
+    hone_free(in), hone_free(out);
+    return s;
+}
+hone_status hone_quant_bytes(const hone_quant_job *job, const hone_graph *g, const hone_vid *v, int n,
+                             int64_t sample, int64_t *bytes) {
+    bool all = true;
+    for (int k = 0; k < n; k++) bytes[k] = known_bytes(g->var.at + v[k]), all &= bytes[k] >= 0;
+    return all ? HONE_OK : ask_shapes(job, g, v, n, sample, bytes);
 }
 /* Tensors whose numbers are their class's own: what only moves shows nothing new. */
 static bool is_source(const hone_quant_plan *p, hone_vid v) {
@@ -112,22 +155,22 @@ static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, cons
 hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample,
                                  int n) {
     hone_vec(hone_vid) tap = {0};
+    const int64_t most = hone_quant_held(p->graph);
     hone_status s = HONE_OK;
-    int64_t held = 0, all = 1, done = 0;
-    for (int v = 0; v < p->n_var; v++)
-        if (is_tapped(p, v)) all += bytes_of(p->graph->var.at + v);
-    for (int v = 0; v <= p->n_var && !s; v++) {
-        const bool last = v == p->n_var, is = !last && is_tapped(p, v);
-        const int64_t bytes = is ? bytes_of(p->graph->var.at + v) : 0;
-        if (tap.n && (last || held + bytes > MOST_BYTES)) {
-            s = see_round(job, p, tap.at, tap.n, sample, n, 0.2 * (double)done / (double)all,
-                          0.2 * (double)held / (double)all);
-            done += held, tap.n = 0, held = 0;
-        }
-        if (is && !s) s = hone_push(&tap, v) ? HONE_OK : no_memory();
-        held += bytes;
+    int64_t all = 1, done = 0;
+    for (int v = 0; v < p->n_var && !s; v++)
+        if (is_tapped(p, v) && !hone_push(&tap, v)) s = no_memory();
+    int64_t *bytes = hone_alloc(sizeof *bytes * (size_t)(tap.n + 1));
+    if (!s) s = bytes ? hone_quant_bytes(job, p->graph, tap.at, tap.n, sample[0], bytes) : no_memory();
+    for (int k = 0; k < tap.n && !s; k++) all += bytes[k];
+    for (int from = 0, to = 0; from < tap.n && !s; from = to) {
+        int64_t held = 0;
+        while (to < tap.n && (to == from || held + bytes[to] <= most)) held += bytes[to++];
+        s = see_round(job, p, tap.at + from, to - from, sample, n, 0.2 * (double)done / (double)all,
+                      0.2 * (double)held / (double)all);
+        done += held;
     }
-    hone_vec_free(&tap);
+    hone_vec_free(&tap), hone_free(bytes);
     for (int k = 0; k < p->class.n && !s; k++) {
         const hone_histogram *h = p->class.at[k].seen;
         if (h->odd > 0 && h->odd == h->seen)

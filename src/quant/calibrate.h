@@ -5,6 +5,12 @@
 #define HONE_QUANT_CALIBRATE_H
 #include "quant/plan.h"
 
+/* Bytes of tensors that may be kept at once, so that looking at them takes little beside a run. */
+int64_t hone_quant_held(const hone_graph *);
+/* Of so many tensors of f32, the bytes that each has on a sample. Where shapes are not known the graph is
+   asked, which runs once for it. */
+hone_status hone_quant_bytes(const hone_quant_job *, const hone_graph *, const hone_vid *, int n,
+                             int64_t sample, int64_t *bytes) HONE_CHECKED;
 /* Fills `seen` of every class, and the layers' multiply-adds. Tensors are looked at in rounds, so that no
    more than some megabytes of them are kept at once. */
 hone_status hone_quant_calibrate(const hone_quant_job *, hone_quant_plan *, const int64_t *sample,

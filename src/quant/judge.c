@@ -67,18 +67,32 @@ static hone_status run_sample(const hone_quant_judge *j, hone_quant_run *run, in
     hone_status s = hone_quant_sample(j->job, j->sample[k], in);
     if (!s) s = j->job->runner.run(run, in, out);
     if (s) s = hone_fail_at(s, "sample %lld: ", (long long)j->sample[k] + 1);
-    drop(in, j->n_in);
     return s;
+}
+/* The tokens of sample k, kept for every graph that is judged. */
+static hone_status keep_tokens(hone_quant_judge *j, const hone_graph *g, int k, hone_value *const *in) {
+    if (!j->tokens) return HONE_OK;
+    if (k == 0) HONE_TRY(hone_quant_tokens_find(j, g, in, j->want));
+    j->tokens[k] = hone_value_hold(in[j->tokens_in]);
+    return HONE_OK;
 }
 hone_status hone_quant_judge_open(const hone_quant_job *job, const hone_graph *g, const int64_t *sample,
                                   int n, hone_quant_judge *out) {
     hone_quant_judge j = {.job = job, .sample = sample, .n = n, .n_in = g->in.n, .n_out = g->out.n};
     hone_value **in = hone_alloc(sizeof *in * (size_t)(j.n_in + 1));
     hone_quant_run *run = NULL;
+    const bool tokens = job->wish->metric && !strcmp(job->wish->metric, "perplexity");
     j.want = hone_alloc(sizeof *j.want * ((size_t)n * (size_t)j.n_out + 1));
-    hone_status s = in && j.want ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    if (tokens) j.tokens = hone_alloc(sizeof *j.tokens * (size_t)n);
+    hone_status s = in && j.want && (j.tokens || !tokens)
+                        ? HONE_OK
+                        : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     if (!s) s = hone_quant_open(job, g, NULL, 0, &run);
-    for (int k = 0; k < n && !s; k++) s = run_sample(&j, run, k, in, j.want + (size_t)k * (size_t)j.n_out);
+    for (int k = 0; k < n && !s; k++) {
+        s = run_sample(&j, run, k, in, j.want + (size_t)k * (size_t)j.n_out);
+        if (!s) s = keep_tokens(&j, g, k, in);
+        drop(in, j.n_in);
+    }
     if (run) job->runner.close(run);
     hone_free(in);
     if (s) hone_quant_judge_close(&j);
@@ -87,7 +101,8 @@ hone_status hone_quant_judge_open(const hone_quant_job *job, const hone_graph *g
 }
 void hone_quant_judge_close(hone_quant_judge *j) {
     if (j->want) drop(j->want, j->n * j->n_out);
-    hone_free(j->want);
+    if (j->tokens) drop(j->tokens, j->n);
+    hone_free(j->want), hone_free(j->tokens);
     *j = (hone_quant_judge){0};
 }
 hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, int most,
@@ -95,7 +110,8 @@ hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, 
     const hone_quantizing *wish = j->job->wish;
     hone_quant_run *run = NULL;
     hone_quant_score total = {0};
-    int64_t rows = 0, same = 0;
+    int64_t rows = 0, same = 0, words = 0;
+    double lost = 0;
     const int n = most > 0 && most < j->n ? most : j->n;
     HONE_TRY(j->job->runner.open(j->job->runner.context, take, &run));
     hone_value **in = hone_alloc(sizeof *in * (size_t)(j->n_in + 1)),
@@ -103,6 +119,8 @@ hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, 
     hone_status s = in && got ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     for (int k = 0; k < n && !s; k++) {
         s = run_sample(j, run, k, in, got);
+        drop(in, j->n_in);
+        if (!s && j->tokens) s = hone_quant_tokens_loss(j->tokens[k], got[j->logits_out], &lost, &words);
         hone_value **want = j->want + (size_t)k * (size_t)j->n_out;
         for (int o = 0; o < j->n_out && !s; o++) {
             const compared c = compare(want[o], got[o]);
@@ -118,26 +136,48 @@ hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, 
     if (s) return s;
     total.top1 = rows ? (double)same / (double)rows : NAN;
     if (!wish->measure) total.worth = NAN;
+    total.perplexity = words ? exp(lost / (double)words) : NAN;
     *out = total;
     return HONE_OK;
 }
 
 /* ---- metrics ------------------------------------------------------------------------------------------- */
 hone_status hone_quant_metric_find(const hone_quantizing *wish, hone_quant_metric *out) {
-    static const char *const names[] = {"top1", "cosine", "mse", "sqnr"};
+    static const char *const names[] = {"top1", "cosine", "mse", "sqnr", "perplexity"};
     *out = (hone_quant_metric){.name = NULL, .limit = wish->max_drop};
+    if ((wish->measure != NULL) + (wish->measure_file != NULL) + (wish->metric != NULL) > 1)
+        return hone_fail(HONE_BAD_INPUT, "metric, measure and measure_file: one of them says what is good");
     if (wish->measure) out->name = "measure";
+    if (wish->measure_file) out->name = "command";
     for (size_t k = 0; k < sizeof names / sizeof *names && wish->metric; k++)
         if (!strcmp(names[k], wish->metric)) out->name = names[k];
-    if (wish->metric && (!out->name || !strcmp(out->name, "measure")))
-        return hone_fail(HONE_BAD_INPUT, "metric '%s': there are top1, cosine, mse and sqnr", wish->metric);
+    if (wish->metric && !out->name)
+        return hone_fail(HONE_BAD_INPUT, "metric '%s': there are top1, cosine, mse, sqnr and perplexity",
+                         wish->metric);
     if (!(wish->max_drop == wish->max_drop)) return hone_fail(HONE_BAD_INPUT, "max_drop is not a number");
     if (out->name && !strcmp(out->name, "sqnr")) out->limit = -wish->max_drop;
+    return HONE_OK;
+}
+hone_status hone_quant_metric_base(const hone_quant_judge *j, hone_quant_metric *m) {
+    double lost = 0;
+    int64_t words = 0;
+    if (!m->name) return HONE_OK;
+    if (!strcmp(m->name, "command")) return j->job->runner.measure(j->job->runner.context, NULL, &m->base);
+    for (int k = 0; k < j->n && j->tokens; k++)
+        HONE_TRY(hone_quant_tokens_loss(
+            j->tokens[k], j->want[(size_t)k * (size_t)j->n_out + (size_t)j->logits_out], &lost, &words));
+    if (j->tokens && !words)
+        return hone_fail(HONE_BAD_INPUT,
+                         "metric perplexity: no sample has two tokens, one to follow another");
+    if (words) m->base = exp(lost / (double)words);
     return HONE_OK;
 }
 double hone_quant_loss(const hone_quant_metric *m, const hone_quant_score *s) {
     if (!m->name) return s->noise;
     if (!strcmp(m->name, "measure")) return -s->worth;
+    if (!strcmp(m->name, "perplexity")) return s->perplexity / m->base - 1;
+    if (!strcmp(m->name, "command"))
+        return isnan(s->worth) ? INFINITY : (m->base - s->worth) / (m->base != 0 ? fabs(m->base) : 1);
     if (!strcmp(m->name, "top1")) return s->top1 == s->top1 ? 1 - s->top1 : 1;
     if (!strcmp(m->name, "cosine")) return 1 - s->cosine;
     if (!strcmp(m->name, "mse")) return s->mse;
@@ -147,6 +187,71 @@ void hone_quant_score_put(hone_text *t, const hone_quant_score *s) {
     hone_text_put(t, "{\"sqnr_db\": %.2f, \"cosine\": %.6f, \"mse\": %.6g", hone_quant_decibel(s->noise),
                   s->cosine, s->mse);
     if (s->top1 == s->top1) hone_text_put(t, ", \"top1\": %.5f", s->top1);
+    if (s->perplexity == s->perplexity) hone_text_put(t, ", \"perplexity\": %.6g", s->perplexity);
     if (s->worth == s->worth) hone_text_put(t, ", \"measure\": %.6g", s->worth);
     hone_text_put(t, "}");
+}
+void hone_quant_metric_put(hone_text *t, const hone_quant_metric *m, const hone_quant_score *s) {
+    if (!m->name) return;
+    hone_text_put(t, ", \"metric\": \"%s\"", m->name);
+    const double loss = hone_quant_loss(m, s);
+    if (isfinite(loss)) hone_text_put(t, ", \"loss\": %.6g", loss);
+    hone_text_put(t, ", \"allowed\": %.6g", m->limit);
+    const bool command = !strcmp(m->name, "command");
+    if (command || !strcmp(m->name, "perplexity"))
+        hone_text_put(t, ", \"%s_f32\": %.6g", command ? "measure" : "perplexity", m->base);
+}
+
+/* ---- forms that do not judge themselves ---------------------------------------------------------------- */
+static hone_status look(hone_quant_job *job, const hone_quant_judge *j, hone_quant_metric *m) {
+    hone_graph *made = NULL;
+    hone_quant_score score = {.noise = NAN, .worth = NAN, .perplexity = NAN};
+    const hone_graph *g = job->result ? job->result : job->graph;
+    HONE_TRY(hone_quant_tell(job, 0.95, "what is lost"));
+    if (j->n) {
+        HONE_TRY(hone_graph_copy(g, &made));
+        hone_graph_index(made);
+        HONE_TRY(hone_quant_judge_graph(j, made, 0, &score));
+    }
+    if (!strcmp(m->name, "command")) HONE_TRY(job->runner.measure(job->runner.context, g, &score.worth));
+    const double loss = hone_quant_loss(m, &score);
+    if (!(loss <= m->limit))
+        return hone_fail(HONE_BAD_INPUT, "the model loses more than allowed in this form: %s %g, allowed %g",
+                         m->name, loss, m->limit);
+    if (j->n) hone_text_put(job->report, ", \"judged\": %d, \"quality\": ", j->n);
+    if (j->n) hone_quant_score_put(job->report, &score);
+    else hone_text_put(job->report, ", \"measure\": %.6g", score.worth);
+    hone_quant_metric_put(job->report, m, &score);
+    return HONE_OK;
+}
+hone_status hone_quant_judged(hone_quant_job *job, hone_quant_form *form) {
+    const hone_quantizing *wish = job->wish;
+    hone_quantizing rest = *wish; /* the form sees samples that do not judge it */
+    hone_quant_judge j = {.job = job};
+    hone_quant_metric m;
+    hone_graph *was = NULL;
+    int64_t *sample = NULL;
+    HONE_TRY(hone_quant_metric_find(wish, &m));
+    if (!m.name) return form(job);
+    const int64_t given = wish->data.get ? wish->data.n : 0;
+    const bool command = !strcmp(m.name, "command");
+    if (!given && !command)
+        return hone_fail(HONE_BAD_INPUT, "metric '%s' needs samples of what the model is given", m.name);
+    int64_t n = wish->judge > 0 ? wish->judge : given / 4 < 22 ? given / 4 : 22;
+    n = given < 2 ? given : n < 1 ? 1 : n > given - 1 ? given - 1 : n;
+    if (given > 1) rest.data.n = given - n;
+    sample = hone_alloc(sizeof *sample * (size_t)(n + 1));
+    hone_status s = sample ? hone_graph_copy(job->graph, &was)
+                           : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    for (int64_t k = 0; k < n && !s; k++) sample[k] = given - n + k;
+    if (!s && n) s = hone_quant_judge_open(job, was, sample, (int)n, &j);
+    if (!s) s = hone_quant_metric_base(&j, &m);
+    job->wish = &rest;
+    if (!s) s = form(job);
+    job->wish = wish;
+    if (!s) s = look(job, &j, &m);
+    hone_quant_judge_close(&j);
+    hone_graph_destroy(was);
+    hone_free(sample);
+    return s;
 }

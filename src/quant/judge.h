@@ -12,7 +12,10 @@ typedef struct {
     double mse;    /* likewise, in the outputs' own units */
     /* share of rows of the first output whose largest element is the same; NaN: it has no rows of classes */
     double top1;
-    double worth; /* by the caller's measure, mean over samples; NaN: there is none */
+    /* by the caller's measure, mean over samples, or by their command; NaN: there is none, or it was not
+       asked yet */
+    double worth;
+    double perplexity; /* of next tokens; NaN: not asked for */
 } hone_quant_score;
 static inline double hone_quant_decibel(double noise);
 
@@ -22,6 +25,10 @@ typedef struct {
     int n;
     hone_value **want; /* n times one an output */
     int n_in, n_out;
+    /* metric perplexity: the input that is tokens and the output that has a row for each, and every sample's
+       tokens; NULL: not asked for */
+    int tokens_in, logits_out;
+    hone_value **tokens;
 } hone_quant_judge;
 /* The float graph's answers. */
 hone_status hone_quant_judge_open(const hone_quant_job *, const hone_graph *, const int64_t *sample, int n,
@@ -34,11 +41,23 @@ hone_status hone_quant_judge_graph(const hone_quant_judge *, hone_graph *take, i
 typedef struct { /* the caller's metric: what it costs, and what it may cost */
     const char *name;
     double limit;
+    double base; /* of the float model, where the limit is a share of that */
 } hone_quant_metric;
 hone_status hone_quant_metric_find(const hone_quantizing *, hone_quant_metric *out) HONE_CHECKED;
+/* Asks what it costs the float model, where the limit is a share of that. */
+hone_status hone_quant_metric_base(const hone_quant_judge *, hone_quant_metric *) HONE_CHECKED;
 /* What is lost by a metric: 0 is nothing. sqnr: decibels with the sign turned. */
 double hone_quant_loss(const hone_quant_metric *, const hone_quant_score *);
 void hone_quant_score_put(hone_text *, const hone_quant_score *); /* as a JSON object */
+/* What it costs and may cost, and what the float model has, as members of an object. */
+void hone_quant_metric_put(hone_text *, const hone_quant_metric *, const hone_quant_score *);
+
+/* perplexity.c: which input is tokens and which output has a row of logits for each. */
+hone_status hone_quant_tokens_find(hone_quant_judge *, const hone_graph *, hone_value *const *in,
+                                   hone_value *const *out) HONE_CHECKED;
+/* Adds -log of the share that each next token has, and how many they are. */
+hone_status hone_quant_tokens_loss(const hone_value *tokens, const hone_value *logits, double *sum,
+                                   int64_t *n) HONE_CHECKED;
 
 #include <math.h>
 static inline double hone_quant_decibel(double noise) { return noise > 1e-20 ? -10 * log10(noise) : 200; }

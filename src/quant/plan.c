@@ -61,7 +61,8 @@ static bool layer_at(const hone_graph *g, int k, hone_quant_layer *out, const ch
                               .w = n->in[1],
                               .b = n->n_in > 2 ? n->in[2] : -1,
                               .y = n->out[0],
-                              .noise = -1};
+                              .noise = -1,
+                              .behind = -1};
     *why = "its weights are not constant";
     if (!v || x->value) return false;
     *why = "it is not f32";
@@ -195,11 +196,18 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
                          .n_node = g->node.n,
                          .per_tensor = wish->per_tensor != 0,
                          .rounds_sums = wish->portable != 0};
+    if (wish->format && strcmp(wish->format, "qdq") != 0 && strcmp(wish->format, "qoperator") != 0)
+        return hone_fail(HONE_BAD_INPUT, "format '%s': there are qdq and qoperator", wish->format);
+    p.integer_ops = wish->format && !strcmp(wish->format, "qoperator");
+    p.rounds_sums |= p.integer_ops;
     const char *kind = wish->activations ? wish->activations : "u8";
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         if (!strcmp(kinds[k].name, kind))
             p.dtype = kinds[k].dtype, p.lowest = kinds[k].lowest, p.highest = kinds[k].highest;
     if (!p.dtype) return hone_fail(HONE_BAD_INPUT, "activations '%s': there are u8, s8, u16 and s16", kind);
+    if (p.integer_ops && p.highest > 255)
+        return hone_fail(HONE_BAD_INPUT, "format 'qoperator' has no ops of %s: say u8 or s8, or format qdq",
+                         kind);
     p.symmetric = kind[0] == 's';
     hone_graph_index(g);
     p.class_of = hone_alloc(sizeof *p.class_of * (size_t)(p.n_var + 1));

@@ -35,6 +35,7 @@ typedef struct {
     double macs;             /* a sample; 0: not known */
     /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
     double noise;
+    double behind; /* of its result where all before it is as it was decided: likewise; < 0: not measured */
     hone_value *bytes, *scales; /* of its weights, kept from one rewriting to the next; NULL: not yet */
     float *shift;               /* what refit.c adds to its bias, one an output channel; or NULL */
     uint8_t units;              /* whose units are in those: 1 its operand's, 2 its result's */
@@ -67,6 +68,7 @@ typedef struct {
     int32_t lowest, highest;
     hone_dtype dtype; /* of rounded tensors */
     bool symmetric, per_tensor, rounds_sums;
+    bool integer_ops; /* written as QLinearConv and its kin, which want a rounding behind */
     /* what a Conv reads rounded goes on in floats to whoever else reads it, as what MatMul reads does */
     bool sums_go_on;
 } hone_quant_plan;
@@ -97,4 +99,6 @@ hone_vid hone_quant_emit(hone_graph *g, const hone_library *, const char *op, co
 /* x rounded to a grid and back. */
 hone_vid hone_quant_pair(hone_graph *g, const hone_library *, hone_vid x, const hone_grid *, hone_dtype);
 hone_vid hone_quant_number(hone_graph *g, const char *name, hone_dtype, double);
+/* qoperator.c: pairs around products become ops of integers, in a graph that rewriting made. */
+hone_status hone_quant_qoperator(const hone_quant_job *, hone_graph *) HONE_CHECKED;
 #endif

@@ -26,6 +26,8 @@ typedef struct {
     hone_status (*profile)(hone_quant_run *, hone_value *const *in, int runs,
                            void (*see)(void *arg, const hone_node *of, double ns), void *arg);
     void (*close)(hone_quant_run *);
+    /* What wish->measure_file says of a graph, written to a file for it; NULL: of the float model. */
+    hone_status (*measure)(const void *context, const hone_graph *, double *worth);
     const void *context;
 } hone_quant_runner;
 
@@ -47,6 +49,8 @@ hone_quant_form hone_quant_f16, hone_quant_bf16;        /* half.c */
 hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *needs_data) HONE_CHECKED;
 
 hone_quant_form hone_quant_static; /* static.c */
+/* Any other form, between two looks by the caller's metric; without one the form alone. */
+hone_status hone_quant_judged(hone_quant_job *, hone_quant_form *) HONE_CHECKED; /* judge.c */
 
 /* Says how far it is; fails, BAD_INPUT, where the caller wants to stop. */
 hone_status hone_quant_tell(const hone_quant_job *, double done, const char *what) HONE_CHECKED;

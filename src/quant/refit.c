@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "quant/calibrate.h"
 #include "quant/search.h"
 #include "quant/weights.h"
 
@@ -23,7 +24,7 @@ enum {
     LEAST_ROWS = 256,
     MOST_ROWS = 3072,
     SWEEPS = 4,
-    MOST_BYTES = 64 << 20 /* of rows that are kept at once */
+    MOST_BYTES = 64 << 20 /* of a layer's rows */
 };
 #define DAMPING 0.05
 
@@ -261,12 +262,13 @@ static hone_status watch(hone_quant_search *q, fitted *f, int n, double done) {
 }
 static hone_status refit(hone_quant_search *q, bool rounding) {
     hone_quant_plan *p = q->plan;
+    const int64_t most = hone_quant_held(p->graph);
     fitted *f = hone_alloc(sizeof *f * (size_t)(p->layer.n + 1));
     hone_status s = f ? HONE_OK : no_memory();
     for (int from = 0; from < p->layer.n && !s;) {
         int n = 0, k = from;
         int64_t held = 0;
-        for (; k < p->layer.n && held < MOST_BYTES && !s; k++) {
+        for (; k < p->layer.n && held < most && !s; k++) {
             bool fits = false;
             if (p->layer.at[k].stays) continue;
             s = prepare(q, p->layer.at + k, f + n, &fits);
@@ -286,14 +288,18 @@ hone_status hone_quant_refit(hone_quant_search *q) {
     static const char *const what[] = {"weights rounded by what layers read, biases corrected",
                                        "biases corrected"};
     bool kept = false;
+    double was, loss;
+    HONE_TRY(hone_quant_search_loss(q, &q->score, &was));
     for (int way = 0; way < 2 && !kept; way++) {
         hone_quant_score now;
         HONE_TRY(refit(q, way == 0));
         HONE_TRY(hone_quant_search_judge(q, 0, &now));
         kept = hone_quant_search_better(q, &now, &q->score);
         /* with a metric of the caller's, that says what counts */
-        if (q->metric.name && hone_quant_loss(&q->metric, &now) > hone_quant_loss(&q->metric, &q->score))
-            kept = false;
+        if (q->metric.name && kept) {
+            HONE_TRY(hone_quant_search_loss(q, &now, &loss));
+            kept = loss <= was || loss <= q->metric.limit;
+        }
         hone_quant_search_note(q, what[way], &now, kept);
         if (kept) q->score = now;
         else

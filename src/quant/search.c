@@ -28,9 +28,26 @@ void hone_quant_search_note(hone_quant_search *q, const char *what, const hone_q
     hone_quant_score_put(&q->tried, s);
     hone_text_put(&q->tried, "}");
 }
-static bool good(const hone_quant_search *q, const hone_quant_score *s) {
-    if (q->metric.name) return hone_quant_loss(&q->metric, s) <= q->metric.limit;
-    return s->noise <= GOOD_NOISE && !(s->top1 < GOOD_TOP1);
+hone_status hone_quant_search_loss(hone_quant_search *q, hone_quant_score *s, double *loss) {
+    if (q->metric.name && !strcmp(q->metric.name, "command") && isnan(s->worth)) {
+        hone_graph *g = NULL;
+        HONE_TRY(hone_quant_rewrite(q->plan, q->job->library, &g));
+        hone_status status = hone_graph_infer_by(g, q->job->instances);
+        if (!status) status = q->job->runner.measure(q->job->runner.context, g, &s->worth);
+        hone_graph_destroy(g);
+        HONE_TRY(status);
+    }
+    *loss = hone_quant_loss(&q->metric, s);
+    return HONE_OK;
+}
+/* The plan as it stands, whose score this is. */
+static hone_status good(hone_quant_search *q, hone_quant_score *s, bool *is) {
+    double loss;
+    *is = s->noise <= GOOD_NOISE && !(s->top1 < GOOD_TOP1);
+    if (!q->metric.name) return HONE_OK;
+    HONE_TRY(hone_quant_search_loss(q, s, &loss));
+    *is = loss <= q->metric.limit;
+    return HONE_OK;
 }
 /* Which of two is nearer to the float model. */
 bool hone_quant_search_better(const hone_quant_search *q, const hone_quant_score *a,
@@ -108,7 +125,7 @@ static hone_status sensitivity(hone_quant_search *q) {
     for (int k = 0; k < p->layer.n; k++) p->layer.at[k].stays = true;
     for (int k = 0; k < p->layer.n && !s; k++) {
         hone_quant_score one;
-        if (p->layer.at[k].slow) continue;
+        if (p->layer.at[k].slow && !q->job->wish->detail) continue;
         s = hone_quant_tell(q->job, 0.4 + 0.5 * k / p->layer.n, "each layer alone");
         p->layer.at[k].stays = false;
         if (!s) s = hone_quant_search_judge(q, SENSITIVE, &one);
@@ -139,63 +156,122 @@ static double float_first(hone_quant_plan *p, const place *order, int n, double 
     }
     return spent;
 }
-/* What a layer in integers is worth: the time that it saves, or its weights; its work where neither is
-   known. */
-static double saves(const hone_quant_search *q, const hone_quant_layer *l) {
-    if (q->for_size) return (double)hone_value_count(q->plan->graph->var.at[l->w].value);
-    return l->float_ns > 0 ? fmax(l->float_ns - l->int_ns, 0) : l->macs;
+/* What a layer in integers is worth: the time that it saves, or its weights; its work where neither is known,
+   or where its share of that is what runs out. */
+static double saves(const hone_quant_search *q, const hone_quant_layer *l, bool work) {
+    if (q->for_size && !work) return (double)hone_value_count(q->plan->graph->var.at[l->w].value);
+    return l->float_ns > 0 && !work ? fmax(l->float_ns - l->int_ns, 0) : l->macs;
+}
+/* Those that hurt most for what they save come first; NULL: no memory. */
+static place *order_of(const hone_quant_search *q, bool work) {
+    const hone_quant_plan *p = q->plan;
+    place *order = hone_alloc(sizeof *order * (size_t)p->layer.n);
+    double saved = 0;
+    if (!order) return NULL;
+    for (int k = 0; k < p->layer.n; k++) saved += p->layer.at[k].slow ? 0 : saves(q, p->layer.at + k, work);
+    /* what hardly saves anything costs something too: its neighbours' roundings */
+    for (int k = 0; k < p->layer.n; k++) {
+        const hone_quant_layer *l = p->layer.at + k;
+        order[k] = (place){k, l->slow ? -1 : l->noise / (saves(q, l, work) + saved / 200 + 1e-9)};
+    }
+    qsort(order, (size_t)p->layer.n, sizeof *order, by_worth);
+    return order;
+}
+/* The fewest of an order that are enough: by doubling, then between the last two. Where none is, as many as
+   are best; *best_n stays as it is where none is better than `best`. */
+static hone_status fewest(hone_quant_search *q, const place *order, double most, hone_quant_score *best,
+                          int *best_n, bool *found) {
+    hone_quant_plan *p = q->plan;
+    hone_quant_score now;
+    int low = 0, high = 0;
+    for (int n = 1; n < 2 * p->layer.n && !*found; n *= 2) {
+        char text[64];
+        high = n < p->layer.n ? n : p->layer.n;
+        HONE_TRY(hone_quant_tell(q->job, 0.9, "which layers stay f32"));
+        float_first(p, order, high, most);
+        HONE_TRY(hone_quant_search_judge(q, 0, &now));
+        HONE_TRY(good(q, &now, found));
+        const bool better = *found || hone_quant_search_better(q, &now, best);
+        snprintf(text, sizeof text, "the %d layers that hurt most in f32", high);
+        hone_quant_search_note(q, text, &now, better);
+        if (better) *best = now, *best_n = high;
+        if (!*found) low = high;
+    }
+    while (*found && high - low > 1) {
+        const int n = (low + high) / 2;
+        bool is = false;
+        float_first(p, order, n, most);
+        HONE_TRY(hone_quant_search_judge(q, 0, &now));
+        HONE_TRY(good(q, &now, &is));
+        if (is) high = n, *best = now, *best_n = n;
+        else low = n;
+    }
+    return HONE_OK;
 }
 static hone_status choose_floats(hone_quant_search *q) {
     hone_quant_plan *p = q->plan;
-    double all = 0, saved = 0, share = q->job->wish->float_share;
+    double all = 0, share = q->job->wish->float_share;
     if (!(share > 0)) share = q->metric.name ? 1 : 0.15;
-    place *order = hone_alloc(sizeof *order * (size_t)p->layer.n);
-    if (!order) return no_memory();
-    for (int k = 0; k < p->layer.n; k++)
-        all += p->layer.at[k].macs, saved += p->layer.at[k].slow ? 0 : saves(q, p->layer.at + k);
-    /* what hardly saves anything costs something too: its neighbours' roundings */
-    for (int k = 0; k < p->layer.n; k++)
-        order[k] = (place){k, p->layer.at[k].slow
-                                  ? -1
-                                  : p->layer.at[k].noise / (saves(q, p->layer.at + k) + saved / 200 + 1e-9)};
-    qsort(order, (size_t)p->layer.n, sizeof *order, by_worth);
-    /* The fewest that are enough: by doubling, then between the last two. Where none is, as many as are
-       best. */
-    hone_status s = HONE_OK;
-    int low = 0, high = 0, best_n = 0;
+    for (int k = 0; k < p->layer.n; k++) all += p->layer.at[k].macs;
+    place *order[2] = {order_of(q, false), order_of(q, true)};
+    hone_status s = order[0] && order[1] ? HONE_OK : no_memory();
     hone_quant_score best = q->score;
+    int n = 0, which = 0;
     bool found = false;
-    for (int n = 1; n < 2 * p->layer.n && !s && !found; n *= 2) {
-        hone_quant_score now;
-        high = n < p->layer.n ? n : p->layer.n;
-        s = hone_quant_tell(q->job, 0.9, "which layers stay f32");
-        float_first(p, order, high, all * share);
-        if (!s) s = hone_quant_search_judge(q, 0, &now);
-        if (s) break;
-        found = good(q, &now);
-        char text[64];
-        snprintf(text, sizeof text, "the %d layers that hurt most in f32", high);
-        hone_quant_search_note(q, text, &now, found || hone_quant_search_better(q, &now, &best));
-        if (found || hone_quant_search_better(q, &now, &best)) best = now, best_n = high;
-        if (!found) low = high;
+    /* By what they save; where that is not enough, by how much of the allowed work they take. */
+    for (int k = 0; k < (share < 1 ? 2 : 1) && !found && !s; k++) {
+        int now = -1;
+        s = fewest(q, order[k], all * share, &best, &now, &found);
+        if (now >= 0) n = now, which = k;
     }
-    while (found && high - low > 1 && !s) {
-        hone_quant_score now;
-        const int n = (low + high) / 2;
-        float_first(p, order, n, all * share);
-        s = hone_quant_search_judge(q, 0, &now);
-        if (s) break;
-        if (good(q, &now)) high = n, best = now, best_n = n;
-        else low = n;
-    }
-    float_first(p, order, best_n, all * share);
+    if (!s) float_first(p, order[which], n, all * share);
     q->score = best;
-    hone_free(order);
+    hone_free(order[0]), hone_free(order[1]);
     if (!s && !found && q->metric.name && share >= 1)
         return hone_fail(
             HONE_BAD_INPUT,
             "the model in integers loses more than allowed, also with all layers in f32: %s %g, allowed %g",
             q->metric.name, hone_quant_loss(&q->metric, &q->score), q->metric.limit);
+    return s;
+}
+
+/* ---- mixtures, to be shown ----------------------------------------------------------------------------- */
+static hone_status put_mixture(hone_quant_search *q, const char *what) {
+    const hone_quant_plan *p = q->plan;
+    hone_quant_score score;
+    double ns = 0, bytes = 0;
+    int floats = 0;
+    HONE_TRY(hone_quant_search_judge(q, 0, &score));
+    HONE_TRY(hone_quant_pace_whole(q, &ns));
+    for (int k = 0; k < p->layer.n; k++) {
+        const double n = (double)hone_value_count(p->graph->var.at[p->layer.at[k].w].value);
+        floats += p->layer.at[k].stays, bytes += p->layer.at[k].stays ? 4 * n : n;
+    }
+    hone_text_put(&q->mixtures,
+                  "%s{\"what\": \"%s\", \"layers_f32\": %d, \"steps_us\": %.6g, \"weight_bytes\": "
+                  "%.0f, \"quality\": ",
+                  q->mixtures.n ? ", " : "", what, floats, ns / 1e3, bytes);
+    hone_quant_score_put(&q->mixtures, &score);
+    hone_text_put(&q->mixtures, "}");
+    return HONE_OK;
+}
+/* From all layers in integers to none, twice as many floats each time, and back to where the plan was. */
+static hone_status mixtures(hone_quant_search *q) {
+    hone_quant_plan *p = q->plan;
+    place *order = order_of(q, false);
+    hone_quant_layer *was = hone_alloc(sizeof *was * (size_t)p->layer.n);
+    hone_status s = order && was ? HONE_OK : no_memory();
+    for (int k = 0; k < p->layer.n && !s; k++) was[k] = p->layer.at[k], p->layer.at[k].slow = false;
+    for (int n = 0; !s; n = n ? 2 * n : 1) {
+        s = hone_quant_tell(q->job, 0.92, "mixtures of integers and floats");
+        float_first(p, order, n < p->layer.n ? n : p->layer.n, INFINITY);
+        if (!s) s = put_mixture(q, "mixture");
+        if (n >= p->layer.n) break;
+    }
+    for (int k = 0; k < p->layer.n && was; k++)
+        p->layer.at[k].slow = was[k].slow, p->layer.at[k].stays = was[k].stays,
+        p->layer.at[k].why = was[k].why;
+    hone_free(order), hone_free(was);
     return s;
 }
 
@@ -245,24 +321,8 @@ static hone_status pace(hone_quant_search *q, double done) {
     hone_quant_search_note(q, text, &q->score, true);
     return HONE_OK;
 }
-hone_status hone_quant_search_run(hone_quant_search *q) {
-    const char *target = q->job->wish->target;
-    if (target && strcmp(target, "speed") != 0 && strcmp(target, "size") != 0)
-        return hone_fail(HONE_BAD_INPUT, "target '%s': there are speed and size", target);
-    q->for_size = target && !strcmp(target, "size");
-    HONE_TRY(pace(q, 0.29));
-    HONE_TRY(hone_quant_tell(q->job, 0.3, "ranges, all together"));
-    HONE_TRY(try_observers(q));
-    if (!q->job->wish->no_repairs) {
-        HONE_TRY(try_sums(q));
-        HONE_TRY(hone_quant_repair(q));
-    }
-    if (!good(q, &q->score)) {
-        HONE_TRY(sensitivity(q));
-        HONE_TRY(choose_floats(q));
-        HONE_TRY(pace(q, 0.95));
-    }
-    if (!q->job->wish->no_repairs) HONE_TRY(hone_quant_refit(q));
+/* Whether the whole is faster at last; else all layers go back to f32. */
+static hone_status faster(hone_quant_search *q) {
     HONE_TRY(times(q));
     if (q->for_size || q->int_ns <= NO_FASTER * q->float_ns) return HONE_OK;
     /* Measured once more before all of it is for nothing. */
@@ -275,4 +335,40 @@ hone_status hone_quant_search_run(hone_quant_search *q) {
     hone_quant_search_note(q, "all layers in f32: the model in integers is not faster here", &q->score, true);
     q->int_ns = q->float_ns;
     return HONE_OK;
+}
+hone_status hone_quant_search_run(hone_quant_search *q) {
+    const char *target = q->job->wish->target;
+    if (target && strcmp(target, "speed") != 0 && strcmp(target, "size") != 0)
+        return hone_fail(HONE_BAD_INPUT, "target '%s': there are speed and size", target);
+    q->for_size = target && !strcmp(target, "size");
+    HONE_TRY(hone_quant_metric_base(&q->judge, &q->metric));
+    HONE_TRY(pace(q, 0.29));
+    HONE_TRY(hone_quant_tell(q->job, 0.3, "ranges, all together"));
+    HONE_TRY(try_observers(q));
+    if (!q->job->wish->no_repairs) {
+        HONE_TRY(try_sums(q));
+        HONE_TRY(hone_quant_repair(q));
+    }
+    const bool detail = q->job->wish->detail != 0;
+    bool enough = false;
+    HONE_TRY(good(q, &q->score, &enough));
+    if (!enough || detail) HONE_TRY(sensitivity(q));
+    if (detail) HONE_TRY(mixtures(q));
+    if (!enough) {
+        /* Layers go back to f32 for their time, too, which may be for worse: then once more without them. */
+        for (int turn = 0; turn < 3 && !enough; turn++) {
+            if (turn) q->score.noise = INFINITY, q->score.worth = -INFINITY; /* of other floats */
+            HONE_TRY(choose_floats(q));
+            HONE_TRY(pace(q, 0.95));
+            HONE_TRY(good(q, &q->score, &enough));
+            if (!q->metric.name) break;
+        }
+    }
+    if (!q->job->wish->no_repairs) HONE_TRY(hone_quant_refit(q));
+    HONE_TRY(faster(q));
+    double loss;
+    HONE_TRY(hone_quant_search_loss(q, &q->score, &loss)); /* a command's number of what is written */
+    if (!detail) return HONE_OK;
+    HONE_TRY(hone_quant_behind(q));
+    return put_mixture(q, "written");
 }

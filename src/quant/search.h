@@ -17,10 +17,13 @@ typedef struct {
     double float_ns, int_ns; /* out: the whole model */
     bool for_size;           /* --target size: time decides nothing */
     hone_text tried;         /* out: JSON objects, what was tried and what came of it */
+    hone_text mixtures;      /* likewise, with wish->detail: from all layers in integers to none */
 } hone_quant_search;
 hone_status hone_quant_search_run(hone_quant_search *) HONE_CHECKED;
 /* The plan as it stands, on the first `most` samples that judge; 0: all. */
 hone_status hone_quant_search_judge(hone_quant_search *, int most, hone_quant_score *out) HONE_CHECKED;
+/* What the plan as it stands loses by the metric; its score, which a command is asked for only here. */
+hone_status hone_quant_search_loss(hone_quant_search *, hone_quant_score *, double *loss) HONE_CHECKED;
 bool hone_quant_search_better(const hone_quant_search *, const hone_quant_score *a,
                               const hone_quant_score *b); /* a is nearer to the float model */
 void hone_quant_search_note(hone_quant_search *, const char *what, const hone_quant_score *, bool kept);
@@ -30,6 +33,10 @@ hone_status hone_quant_pace(hone_quant_search *, int *found) HONE_CHECKED;
 /* Nanoseconds of all steps of the plan as it stands. */
 hone_status hone_quant_pace_whole(hone_quant_search *, double *ns) HONE_CHECKED;
 void hone_quant_pace_none(hone_quant_plan *); /* all layers stay f32 */
+
+/* detail.c: how far each layer's result is off, all before it being as it was decided. */
+hone_status hone_quant_behind(hone_quant_search *) HONE_CHECKED;
+void hone_quant_detail_put(hone_text *, const hone_quant_plan *, const hone_quant_layer *);
 
 /* repair.c: changes of weights that make rounding hurt less, each where it helps. */
 hone_status hone_quant_repair(hone_quant_search *) HONE_CHECKED;

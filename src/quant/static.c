@@ -75,7 +75,7 @@ static uint64_t key_of(const hone_quant_plan *p, const int64_t *sample, int n) {
 static void put_number(hone_text *t, const char *name, double x) {
     if (x == x && fabs(x) < 1e300) hone_text_put(t, ", \"%s\": %.6g", name, x);
 }
-static void put_layers(const hone_quant_plan *p, hone_text *t) {
+static void put_layers(const hone_quant_plan *p, bool detail, hone_text *t) {
     hone_text_put(t, ", \"layers\": [");
     for (int k = 0; k < p->layer.n; k++) {
         const hone_quant_layer *l = p->layer.at + k;
@@ -96,6 +96,7 @@ static void put_layers(const hone_quant_plan *p, hone_text *t) {
                 t, ", \"observer\": \"%s\", \"low\": %.6g, \"high\": %.6g, \"least\": %.6g, \"most\": %.6g",
                 c->observer >= 0 ? hone_observer_names[c->observer] : "", c->range.low, c->range.high,
                 c->seen->least, c->seen->most);
+            if (detail) hone_quant_detail_put(t, p, l);
             if (!isnan(c->error[c->observer >= 0 ? c->observer : 0]))
                 put_number(t, "input_sqnr_db",
                            hone_quant_decibel(c->error[c->observer >= 0 ? c->observer : 0]));
@@ -121,9 +122,11 @@ static void put_report(const hone_quant_search *q, int calibrated, int judged) {
     put_number(t, "macs", all), put_number(t, "macs_int8", whole);
     hone_text_put(t, ", \"quality\": ");
     hone_quant_score_put(t, &q->score);
+    hone_quant_metric_put(t, &q->metric, &q->score);
     put_number(t, "float_ms", q->float_ns / 1e6), put_number(t, "int_ms", q->int_ns / 1e6);
     hone_text_put(t, ", \"tried\": [%s]", q->tried.n ? q->tried.text : "");
-    put_layers(p, t);
+    if (q->mixtures.n) hone_text_put(t, ", \"mixtures\": [%s]", q->mixtures.text);
+    put_layers(p, q->job->wish->detail != 0, t);
 }
 
 /* ---- the form ------------------------------------------------------------------------------------------ */
@@ -153,9 +156,10 @@ hone_status hone_quant_static(hone_quant_job *job) {
     if (!s) s = hone_quant_search_run(&q);
     if (!s) s = hone_quant_rewrite(&p, job->library, &made);
     if (!s) s = hone_graph_infer_by(made, job->instances);
+    if (!s && q.plan->integer_ops) s = hone_quant_qoperator(job, made);
     if (!s) s = hone_quant_tell(job, 1, "writing");
     if (!s) put_report(&q, calibrate, judge);
-    hone_text_free(&q.tried);
+    hone_text_free(&q.tried), hone_text_free(&q.mixtures);
     hone_quant_judge_close(&q.judge);
     hone_quant_plan_free(&p);
     hone_free(sample);

@@ -2,6 +2,7 @@
    model: what the public handles are. Private to run/. */
 #ifndef HONE_RUN_MODEL_H
 #define HONE_RUN_MODEL_H
+#include "hone/quant.h"
 #include "run/advice.h"
 #include "run/exec.h"
 #include "run/forms.h"
@@ -24,4 +25,5 @@ struct hone_session {
 };
 hone_status hone_report_graph(const hone_graph *, hone_text *) HONE_CHECKED; /* report_graph.c */
 hone_status hone_text_give(hone_text *, char **out) HONE_CHECKED;            /* frees the buffer either way */
+bool hone_samples_close_text(hone_samples *); /* text.c; false: they are others */
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    quantize: hone_quantize: a model is loaded, settled, given to a form of quant/ with a way to run graphs,
    and written. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -13,6 +14,11 @@
 #include "zoo/zoo.h"
 
 /* ---- how quant/ runs graphs ---------------------------------------------------------------------------- */
+typedef struct { /* of one hone_quantize */
+    const hone_quantizing *wish;
+    const char *model, *to;
+    const hone_graph *graph; /* as imported and settled */
+} whole;
 struct hone_quant_run {
     hone_compiled *compiled;
     hone_exec *exec;
@@ -25,7 +31,7 @@ static void run_close(hone_quant_run *r) {
     hone_free(r);
 }
 static hone_status run_open(const void *context, hone_graph *take, hone_quant_run **out) {
-    const hone_quantizing *wish = context;
+    const hone_quantizing *wish = ((const whole *)context)->wish;
     hone_quant_run *r = hone_alloc(sizeof *r);
     if (!r) {
         hone_graph_destroy(take);
@@ -104,6 +110,24 @@ static hone_status run_profile(hone_quant_run *r, hone_value *const *in, int run
     return s;
 }
 
+/* A model that is tried stands beside the one that is written, as long as it is looked at. */
+static hone_status run_measure(const void *context, const hone_graph *g, double *worth) {
+    const whole *w = context;
+    hone_text path = {0}, data = {0};
+    hone_status s = HONE_OK;
+    const bool as_it_is = !g && strncmp(w->model, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX)) != 0;
+    hone_text_put(&path, "%s.trial.onnx", w->to), hone_text_put(&data, "%s.trial.onnx.data", w->to);
+    if (path.failed || data.failed) s = hone_fail(HONE_NO_MEMORY, "no memory for a path");
+    if (!s && !as_it_is) s = hone_graph_export_file(g ? g : w->graph, path.text, NULL);
+    if (!s) *worth = w->wish->measure_file(w->wish->arg, as_it_is ? w->model : path.text);
+    if (!s && !(*worth - *worth == 0))
+        s = hone_fail(HONE_BAD_INPUT, "the measure of '%s' failed", as_it_is ? w->model : path.text);
+    if (!as_it_is && path.text) (void)remove(path.text);
+    if (!as_it_is && data.text) (void)remove(data.text);
+    hone_text_free(&path), hone_text_free(&data);
+    return s;
+}
+
 /* ---- the call ------------------------------------------------------------------------------------------ */
 static hone_status work(const char *model, const hone_quantizing *wish, hone_quant_form *form, const char *to,
                         hone_text *report) {
@@ -112,12 +136,13 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
     HONE_TRY(hone_library_builtin(&lib));
     const bool zoo = !strncmp(model, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX));
     HONE_TRY(zoo ? hone_zoo_graph(model, lib, &g) : hone_onnx_load(model, lib, &g));
+    const whole w = {wish, model, to, g};
     hone_quant_job job = {.graph = g,
                           .library = lib,
                           .instances = hone_instances_create(),
                           .wish = wish,
                           .model = model,
-                          .runner = {run_open, run_run, run_time, run_profile, run_close, wish},
+                          .runner = {run_open, run_run, run_time, run_profile, run_close, run_measure, &w},
                           .report = report};
     hone_exported e = {0};
     hone_status s = job.instances ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
@@ -126,7 +151,7 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
     hone_text_json(report, model);
     hone_text_put(report, ", \"output\": ");
     hone_text_json(report, to);
-    if (!s) s = form(&job);
+    if (!s) s = form == hone_quant_static ? form(&job) : hone_quant_judged(&job, form);
     if (!s) s = hone_graph_export_file(job.result ? job.result : job.graph, to, &e);
     if (!s && report->failed) s = hone_fail(HONE_NO_MEMORY, "no memory for a report");
     hone_text_put(report, ", \"nodes\": %lld, \"bytes\": %llu, \"data_bytes\": %llu}", (long long)e.nodes,

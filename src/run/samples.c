@@ -364,5 +364,6 @@ hone_status hone_samples_open(const hone_model *m, const char *const *paths, int
 }
 void hone_samples_close(hone_samples *s) {
     if (s && s->get == get && s->arg) close_source(s->arg);
+    else if (s && s->arg) (void)hone_samples_close_text(s);
     if (s) *s = (hone_samples){0};
 }
