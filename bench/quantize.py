@@ -2,12 +2,18 @@
 """Accuracy, size and speed of `hone quantize` beside ONNX Runtime's quantize_static, on samples that
 calibration did not see.
 
-    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1] [--tools hone,portable,qoperator,ort,nncf] [-- OPTIONS OF HONE QUANTIZE]
+    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1]
+                [--tools hone,portable,qoperator,ort,nncf] [-- OPTIONS OF HONE QUANTIZE]
 
-MODELS is the folder of test models; PHOTOS are folders of photographs. Pictures are dealt in two halves, one calibrates, the other judges. --whole takes each picture once, as a whole (the 1000 of
-EliSchwartz/imagenet-sample-images, one a class); without it squares are cut from large ones (Debian's plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do), which is harder than what nets
-were trained on. Lines of text for the readers are drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf and openvino where they are installed. Accuracy is measured by ONNX Runtime on the files that the tools wrote; every file is run by Hone and by OpenVINO
-too, and the largest difference from ONNX Runtime's answers is printed, as a share of the largest value. Speed by each runtime on its own tool's file, in turns, medians. Run it where nothing else runs."""
+MODELS is the folder of test models; PHOTOS are folders of photographs. Pictures are dealt in two
+halves, one calibrates, the other judges. --whole takes each picture once, as a whole (the 1000 of
+EliSchwartz/imagenet-sample-images, one a class); without it squares are cut from large ones (Debian's
+plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do), which is harder than what nets were
+trained on. Lines of text for the readers are drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf and
+openvino where they are installed. Accuracy is measured by ONNX Runtime on the files that the tools wrote;
+every file is run by Hone and by OpenVINO too, and the largest difference from ONNX Runtime's answers is
+printed, as a share of the largest value. Speed by each runtime on its own tool's file, in turns, medians.
+Run it where nothing else runs."""
 import argparse, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile, time
 
 import numpy as np
@@ -197,7 +203,8 @@ def by_hone(hone, path, data):
     with tempfile.TemporaryDirectory() as folder:
         for k in range(len(data)):
             np.save(f"{folder}/in.npy", data[k:k + 1])
-            subprocess.run([hone, "run", path, "--input", f"{folder}/in.npy", "--save", f"{folder}/out"], check=True, capture_output=True)
+            subprocess.run([hone, "run", path, "--input", f"{folder}/in.npy", "--save", f"{folder}/out"],
+                           check=True, capture_output=True)
             names = [o.name for o in session(path).get_outputs()]
             files = sorted(pathlib.Path(f"{folder}/out").iterdir())
             if len(files) != len(names):
@@ -217,7 +224,8 @@ def load_value(path):
 def elsewhere(hone, path, data, got):
     """How far Hone and OpenVINO are from ONNX Runtime's answers, on the first few samples."""
     said = []
-    for name, run in (("hone", lambda: by_hone(hone, path, data[:4])), ("openvino", lambda: by_openvino(path, data[:4]))):
+    for name, run in (("hone", lambda: by_hone(hone, path, data[:4])),
+                      ("openvino", lambda: by_openvino(path, data[:4]))):
         try:
             said.append(f"{name} {far(got[:4], run()):.4f}")
         except ImportError:
@@ -232,7 +240,8 @@ def nncf_static(newer, out, name, cal, kind):
     import logging
     logging.getLogger("nncf").setLevel(logging.ERROR)
     extra = {"preset": nncf.QuantizationPreset.MIXED} if kind == "mixed" else {}
-    made = nncf.quantize(onnx.load(newer), nncf.Dataset([{name: cal[k:k + 1]} for k in range(64)]), subset_size=64, **extra)
+    made = nncf.quantize(onnx.load(newer), nncf.Dataset([{name: cal[k:k + 1]} for k in range(64)]),
+                         subset_size=64, **extra)
     onnx.save(made, out)
 
 
@@ -260,8 +269,11 @@ def time_ort(path, sample, threads):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("hone"), p.add_argument("models"), p.add_argument("photos", nargs="+")
-    p.add_argument("--only"), p.add_argument("--eval", type=int, default=100), p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--whole", action="store_true"), p.add_argument("--tools", default="hone,portable,ort,nncf"), p.add_argument("--folder"), p.add_argument("--no-times", action="store_true")
+    (p.add_argument("--only"), p.add_argument("--eval", type=int, default=100),
+     p.add_argument("--threads", type=int, default=1))
+    (p.add_argument("--whole", action="store_true"),
+     p.add_argument("--tools", default="hone,portable,ort,nncf"), p.add_argument("--folder"),
+     p.add_argument("--no-times", action="store_true"))
     mine = sys.argv[sys.argv.index("--") + 1:] if "--" in sys.argv else []
     o = p.parse_args(sys.argv[1:sys.argv.index("--")] if "--" in sys.argv else None)
     rng = random.Random(1)
@@ -273,7 +285,8 @@ def main():
     cut = whole if o.whole else squares
     shown, unseen = cut(files[:len(files) // 2], 86, rng), cut(files[len(files) // 2:], o.eval, rng)
     folder = o.folder or tempfile.mkdtemp()
-    print(f"{len(files)} photographs; 86 {'whole' if o.whole else 'squares'} calibrate, {len(unseen)} of others judge")
+    print(f"{len(files)} photographs; 86 {'whole' if o.whole else 'squares'} calibrate, "
+          f"{len(unseen)} of others judge")
     for net, (prepare, what, measure) in NETS.items():
         if o.only and o.only != net:
             continue
@@ -281,12 +294,14 @@ def main():
         cal, ev = np.stack([prepare(i) for i in shown]), np.stack([prepare(i) for i in unseen])
         np.save(f"{folder}/cal.npy", cal)
         want, made = answers(model, ev), {}
-        for name, extra in (("hone", []), ("hone --portable", ["--portable"]), ("hone --format qoperator", ["--format", "qoperator"])):
+        for name, extra in (("hone", []), ("hone --portable", ["--portable"]),
+                            ("hone --format qoperator", ["--format", "qoperator"])):
             if name.split("--")[-1].split()[-1] not in o.tools.split(","):
                 continue
             began = time.perf_counter()
             out = f"{folder}/{net}{'-'.join(extra).replace('--', '-')}.onnx"
-            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"] + extra + mine, capture_output=True, text=True)
+            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"]
+                               + extra + mine, capture_output=True, text=True)
             if r.returncode:
                 print(f"{net}: {name}: {r.stderr.strip()}")
                 continue
@@ -326,8 +341,12 @@ def main():
             ms = [timed(o.hone, path, o.threads), timed_ort(path, ev[:1], o.threads)]
             try:
                 got = answers(path, ev)
-                print(f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  multiply-adds in 8 bits {macs:5.1f} %  size {os.path.getsize(path) / os.path.getsize(model):.2f}  "
-                      f"hone {ms[0]:.2f} ms ({base[0] / ms[0]:.2f} x)  onnxruntime {ms[1]:.2f} ms ({base[1] / ms[1]:.2f} x)  of its answers: {elsewhere(o.hone, path, ev, got)}", flush=True)
+                print(f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  "
+                      f"multiply-adds in 8 bits {macs:5.1f} %  "
+                      f"size {os.path.getsize(path) / os.path.getsize(model):.2f}  "
+                      f"hone {ms[0]:.2f} ms ({base[0] / ms[0]:.2f} x)  "
+                      f"onnxruntime {ms[1]:.2f} ms ({base[1] / ms[1]:.2f} x)  "
+                      f"of its answers: {elsewhere(o.hone, path, ev, got)}", flush=True)
             except Exception as e:
                 print(f"  {label:24} does not run in ONNX Runtime: {str(e)[:140]}")
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of `hone inspect --html`, `hone compare --html` and `hone quantize --report`, in a browser:  html.py HONE MODEL [--shots FOLDER]
+"""The pages of `hone inspect --html`, `hone compare --html` and `hone quantize --report`, in a browser:
+
+    html.py HONE MODEL [--shots FOLDER]
 
 Loads the page in headless Chromium, over the debugging pipe, so that nothing but Python and the browser
 is needed. Checks that no error and no request leaves the page, that every node is drawn and no two
@@ -280,7 +282,8 @@ def compared(browser, hone, model, folder, shots):
 
 
 def quantized(browser, hone, model, folder, shots):
-    """The page of `hone quantize --report`: pictures, a row that opens, and a node whose name would be a tag."""
+    """The page of `hone quantize --report`: pictures, a row that opens, and a node whose name would be a
+    tag."""
     odd, page = os.path.join(folder, "odd.onnx"), os.path.join(folder, "quantize.html")
     letters = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(model))), "characters")
     with open(os.path.join(letters, "model.onnx"), "rb") as f:
@@ -317,7 +320,8 @@ def quantized(browser, hone, model, folder, shots):
         ("histograms", "document.querySelectorAll('tr.layer .bars').length", n),
         (
             "pictures outside the page",
-            "[...document.querySelectorAll('svg *')].filter(e => e.getBoundingClientRect().right > innerWidth).length",
+            "[...document.querySelectorAll('svg *')]"
+            ".filter(e => e.getBoundingClientRect().right > innerWidth).length",
             0,
         ),
         ("no numbers", "/NaN|undefined|Infinity/.test(document.getElementById('all').innerHTML)", False),
