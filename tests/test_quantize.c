@@ -406,6 +406,11 @@ static void refuses(void **state) {
 }
 /* Every call for memory fails once, in turn (with longer steps later on): an error, no leak, nothing
    written. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { SLOW = 1 };
+#else
+enum { SLOW = 0 };
+#endif
 static void memory_ends(void **state) {
     (void)state;
     char *report = NULL;
@@ -417,7 +422,7 @@ static void memory_ends(void **state) {
         {.data = {4, sample, NULL}, .threads = 1, .form = "dynamic", .metric = "cosine", .max_drop = 1}};
     for (size_t w = 0; w < sizeof wish / sizeof *wish; w++) {
         bool whole = false;
-        for (int64_t k = 0; !whole && k < 400000; k += 1 + k / (w ? 3 : 6)) {
+        for (int64_t k = 0; !whole && k < 400000; k += 1 + k / (SLOW ? 2 : w ? 3 : 6)) {
             hone_alloc_fail_after(k);
             const hone_status s = hone_quantize(path, wish + w, made, &report);
             hone_alloc_fail_after(-1);
