@@ -19,7 +19,7 @@ static void use(const hone_wisdom *w) {
             hone_problem p = w->line.at[k].problem;
             const hone_gemm_f32 *g = hone_gemm_f32_best();
             p.vector = g->vector, p.widths = g->widths, p.mr = 14, p.nr = 32;
-            memcpy(p.rows, g->rows, sizeof p.rows);
+            memcpy(p.rows, g->mr, sizeof p.rows);
             const hone_choice *c = hone_wisdom_find(w, &p);
             if (c && !hone_choice_fits(&p, c)) abort();
         }
