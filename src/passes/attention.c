@@ -2,7 +2,9 @@
    attention: queries times keys, scaled, masked, through Softmax, times values, become Attention. The scale
    may stand on the scores, the queries or the keys; heads may be a dim of their own or part of the batch;
    keys and values that were repeated for groups of query heads are
-   taken as they were before. Transposes and Reshapes around it stay: they are views. */
+   taken as they were before. Where windows of an image are batches, each with a mask of its own, a window's
+   heads become heads: the mask is then the same for all images. Transposes and Reshapes around it stay: they
+   are views. */
 #include <math.h>
 #include <string.h>
 
@@ -113,6 +115,53 @@ static hone_vid hiding(attending *a, const hone_value *seen, const hone_value *i
     if (!some) hone_value_drop(mask);
     return some ? hone_match_constant(a->m, "mask", mask) : -1;
 }
+/* The masks of heads and of windows, both constant, in one: [1, windows * heads, queries, keys]. wide: the
+   scores as [images, windows, heads, queries, keys]. -1: they are not such masks. */
+static hone_vid of_windows(attending *a, const hone_value *heads, const hone_value *windows,
+                           const hone_var *wide) {
+    const hone_dim *d = wide->dim;
+    int64_t step[2][4], dim[4] = {1}; /* of each mask: windows, heads, queries, keys */
+    const hone_value *const mask[2] = {heads, windows};
+    hone_value *all = NULL;
+    if (wide->rank != 5 || wide->dtype != HONE_DTYPE_F32) return -1;
+    for (int k = 1; k < 5; k++)
+        if (!hone_dim_is_number(d[k])) return -1;
+    for (int q = 0; q < 2; q++) {
+        int64_t inner = 1;
+        if (mask[q]->rank > 4 + q || mask[q]->dtype != HONE_DTYPE_F32) return -1;
+        for (int k = 4; k > 0; k--) { /* the first mask has no dim of windows */
+            const int at = mask[q]->rank - 5 + k;
+            const bool is = at >= 0 && (q || k > 1);
+            const int64_t n = is ? mask[q]->dim[at] : 1;
+            if (n != 1 && n != d[k]) return -1;
+            step[q][k - 1] = n == 1 ? 0 : inner, inner *= n;
+        }
+        if (hone_value_count(mask[q]) != inner) return -1;
+    }
+    if (hone_value_count(heads) <= 0 || hone_value_count(windows) <= 0) return -1;
+    dim[1] = d[1] * d[2], dim[2] = d[3], dim[3] = d[4];
+    if (!hone_match_spend(a->m, dim[1] * dim[2] * dim[3])) return -1;
+    if (hone_value_tensor(HONE_DTYPE_F32, dim, 4, &all)) return hone_match_constant(a->m, "", NULL);
+    float *to = all->data;
+    for (int64_t k = 0; k < hone_value_count(all); k++) {
+        const int64_t index[4] = {k / d[4] / d[3] / d[2], k / d[4] / d[3] % d[2], k / d[4] % d[3], k % d[4]};
+        float sum = 0;
+        for (int q = 0; q < 2; q++) {
+            int64_t at = 0;
+            for (int i = 0; i < 4; i++) at += index[i] * step[q][i];
+            sum += ((const float *)mask[q]->data)[at];
+        }
+        to[k] = sum;
+    }
+    return hone_match_constant(a->m, "mask", all);
+}
+/* [images * windows, heads, tokens, size] with the windows' heads as heads, or back: heads of them */
+static hone_vid with_heads(attending *a, hone_vid v, int64_t heads, int64_t tokens, int64_t size,
+                           hone_vid out) {
+    const int64_t shape[4] = {-1, heads, tokens, size};
+    return hone_match_emit(a->m, "Reshape", out,
+                           (const hone_vid[]){v, hone_match_ints(a->m, "shape", shape, 4)}, 2, NULL, 0);
+}
 static bool attention(hone_matching *m) {
     attending a = {.m = m, .g = hone_match_graph(m), .scale = 1};
     hone_vid q = hone_match_var(m, "q"), k = hone_match_var(m, "k"), v = hone_match_var(m, "v"),
@@ -141,6 +190,21 @@ static bool attention(hone_matching *m) {
         if (!hone_match_number(hone_match_value(m, "n"), &by)) return false;
         a.scale /= by;
     }
+    const hone_value *of_window = hone_match_value(m, "x");
+    int64_t windows = 0, heads = 0, queries = 0, keys = 0, size = 0, of_value = 0;
+    if (of_window) {
+        const hone_var *const all[] = {var(&a, q), var(&a, scores), var(&a, v)};
+        for (int d = 1; d < 4; d++)
+            for (int z = 0; z < 3; z++)
+                if (r != 4 || !hone_dim_is_number(all[z]->dim[d])) return false;
+        if (!hone_match_value(m, "m") || var(&a, hone_match_var(m, "p"))->rank != 4 ||
+            var(&a, hone_match_var(m, "p"))->dim[1] != all[1]->dim[1] ||
+            (mask = of_windows(&a, hone_match_value(m, "m"), of_window, var(&a, hone_match_var(m, "e")))) < 0)
+            return false;
+        windows = var(&a, hone_match_var(m, "e"))->dim[1], heads = var(&a, scores)->dim[1];
+        queries = var(&a, scores)->dim[2], keys = var(&a, scores)->dim[3];
+        size = var(&a, q)->dim[3], of_value = var(&a, v)->dim[3];
+    }
     while (unscale(&a, &q)) continue;
     /* keys stand with their last two dims turned */
     for (int d = 0; d < r; d++) order[d] = d < r - 2 ? d : 2 * r - 3 - d;
@@ -153,20 +217,27 @@ static bool attention(hone_matching *m) {
     if (few_k >= 0 && few_v >= 0 && of_keys == of_values)
         k = with_axis(&a, "Squeeze", few_k, 2, HONE_MATCH_NEW),
         v = with_axis(&a, "Squeeze", few_v, 2, HONE_MATCH_NEW);
+    if (of_window) {
+        q = with_heads(&a, q, windows * heads, queries, size, HONE_MATCH_NEW),
+        k = with_heads(&a, k, windows * heads, keys, size, HONE_MATCH_NEW);
+        v = with_heads(&a, v, windows * heads, keys, of_value, HONE_MATCH_NEW);
+    }
     if (r == 3) {
         q = with_axis(&a, "Unsqueeze", q, 0, HONE_MATCH_NEW),
         k = with_axis(&a, "Unsqueeze", k, 0, HONE_MATCH_NEW);
         v = with_axis(&a, "Unsqueeze", v, 0, HONE_MATCH_NEW);
     }
     const hone_attr attr = HONE_ATTR_F("scale", a.scale);
-    hone_vid done = hone_match_emit(m, "Attention", r == 3 ? HONE_MATCH_NEW : y,
+    hone_vid done = hone_match_emit(m, "Attention", r == 3 || of_window ? HONE_MATCH_NEW : y,
                                     (const hone_vid[]){q, k, v, mask}, 4, &attr, 1);
     if (r == 3) done = with_axis(&a, "Squeeze", done, 0, y);
+    if (of_window) done = with_heads(&a, done, heads, queries, of_value, y);
     return done >= 0;
 }
 
 #define SCORES "s={MatMul(q, k)|Mul(MatMul(q, k), $c)|Div(MatMul(q, k), $n)}"
 static const hone_rule rules[] = {
+    {"MatMul(p=Softmax(Reshape(Add(e=Reshape(Add(" SCORES ", $m), $b), $x), $z)), v)", attention},
     {"MatMul(p=Softmax(Add(" SCORES ", m)), v)", attention},
     {"MatMul(p=Softmax(Where($h, " SCORES ", $l)), v)", attention},
     {"MatMul(p=Softmax(" SCORES "), v)", attention},
