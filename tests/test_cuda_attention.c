@@ -17,7 +17,8 @@ typedef struct { /* a mask: one row for all queries; one of each batch and head 
     bool broadcast, wide;
 } hiding;
 static void attention_with(heads g, groups u, hiding m) {
-    const bool aligned = g.head_size % 8 == 0;
+    const int bytes = g.type == HONE_CUDA_F32 ? 4 : 2;
+    const bool aligned = g.head_size % (16 / bytes) == 0;
     const int64_t mask_queries = m.broadcast ? 1 : g.queries,
                   masks = m.wide ? g.batches * g.heads : 1; /* of so many rows */
     const int mask_type = g.mask ? g.mask : HONE_CUDA_F32;
@@ -47,8 +48,8 @@ static void attention_with(heads g, groups u, hiding m) {
                                    : compile("attention", "hone_attention", fill, 7);
     const int64_t d = g.head_size, group = g.heads / g.kv_heads, rows = g.queries * group,
                   tile = u.decode ? 16 : 16 * g.warps, blocks = (rows + tile - 1) / tile;
-    operand q = hold((size_t)(g.batches * g.queries * g.heads * d * 2), 16),
-            k = hold((size_t)(g.batches * g.keys * g.kv_heads * d * 2), 16), v = hold(k.bytes, 16),
+    operand q = hold((size_t)(g.batches * g.queries * g.heads * d * bytes), 16),
+            k = hold((size_t)(g.batches * g.keys * g.kv_heads * d * bytes), 16), v = hold(k.bytes, 16),
             y = hold(q.bytes, 16),
             mask = hold((size_t)(masks * mask_queries * g.keys * (mask_type == HONE_CUDA_F32 ? 4 : 2)), 4),
             lengths = hold((size_t)(g.batches * 4), 4);
@@ -138,7 +139,9 @@ static void attention_with(heads g, groups u, hiding m) {
                         if (last <= 0) want = NAN;
                         const double got =
                             get(y.at, g.type, b * args.stride_y[0] + h * d + i * args.stride_y[2] + c);
-                        if (!near_enough(got, want, 1, 2 * digits[g.type]))
+                        /* of f32 factors tf32 keeps 10 bits, as halves do */
+                        const int kept = g.type == HONE_CUDA_F32 ? HONE_CUDA_F16 : g.type;
+                        if (!near_enough(got, want, 1, 2 * digits[kept]))
                             fail_msg("batch %d head %d query %d [%d] of %d x %d is %g, not %g", b, h, i,
                                      (int)c, g.queries, g.keys, got, want);
                     }
@@ -159,6 +162,9 @@ static void attention(void **state) {
     attention_of((heads){HONE_CUDA_F16, 2, 8, 2, 1, 300, 64, 1, 0, 0, 3, true}); /* decode */
     attention_of((heads){HONE_CUDA_F16, 1, 1, 1, 5, 20, 21, 1, 0, 0, 1, false}); /* rows at odd places */
     attention_of((heads){HONE_CUDA_F16, 2, 1, 1, 20, 3, 16, 2, 1, 0, 2, true});  /* queries before any key */
+    attention_of((heads){HONE_CUDA_F32, 2, 2, 2, 70, 130, 64, 4, 0, 0, 1, false}); /* as tf32 */
+    attention_of((heads){HONE_CUDA_F32, 1, 4, 2, 33, 65, 40, 2, 1, HONE_CUDA_F32, 1, true});
+    attention_of((heads){HONE_CUDA_F32, 1, 2, 1, 9, 150, 21, 2, 0, 0, 2, false});
 }
 
 static void attention_decode(void **state) {
@@ -224,9 +230,11 @@ typedef struct {
     int batch, height, width, channels, kernel, stride, pad, dilation;
 } image;
 static void window_of(int kind, int type, int width, int strip, int lines, int ahead, image g) {
-    const bool plain = kind != HONE_CUDA_DEPTHWISE;
+    const bool plain = kind != HONE_CUDA_DEPTHWISE, bytes = hone_cuda_is_byte((hone_cuda_type)type);
+    const int zero = bytes && !plain ? 11 : 0;
     const hone_cuda_fill fill[] = {{"KIND", kind, NULL},
                                    {"IN_TYPE", type, NULL},
+                                   {"ZERO", zero, NULL},
                                    {"WIDTH", width, NULL},
                                    {"STRIP", strip, NULL},
                                    {"LINES", lines, NULL},
@@ -235,21 +243,29 @@ static void window_of(int kind, int type, int width, int strip, int lines, int a
                                    {"KERNEL_Y", g.kernel, NULL},
                                    {"KERNEL_X", g.kernel, NULL},
                                    {"STRIDE", g.stride, NULL},
-                                   {"EPILOGUE", 0, plain ? "v" : "fmaxf(v + bias + residual, 0.0f)"}};
-    const emulated e = compile("window", "hone_window", fill, 11);
+                                   {"EPILOGUE", 0,
+                                    plain   ? "v"
+                                    : bytes ? "(float)(v + whole) * 3e-4f + bias + residual"
+                                            : "fmaxf(v + bias + residual, 0.0f)"}};
+    const emulated e = compile("window", "hone_window", fill, 12);
     const int high = (g.height + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1,
               wide = (g.width + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1;
     const size_t b = (size_t)bytes_of[type];
     operand x = hold((size_t)(g.batch * g.height * g.width * g.channels) * b, 16),
             w = hold((size_t)(g.kernel * g.kernel * g.channels) * 4, 16),
             y = hold((size_t)(g.batch * high * wide * g.channels) * b, 16), r = hold(y.bytes, 16),
-            bias = hold((size_t)(g.channels * 4), 16);
+            bias = hold((size_t)(g.channels * 4), 16), whole = hold(bias.bytes, 16);
     fill_with(&x, type), fill_with(&w, HONE_CUDA_F32), fill_with(&r, type), fill_with(&bias, HONE_CUDA_F32);
-    if (kind == HONE_CUDA_LARGEST) set(x.at, type, g.channels + 1, NAN), set(x.at, type, 0, -INFINITY);
+    fill_with(&whole, HONE_CUDA_S32);
+    for (int64_t k = 0; bytes && k < g.kernel * g.kernel * g.channels; k++)
+        set(w.at, HONE_CUDA_F32, k, rint(127 * get(w.at, HONE_CUDA_F32, k))); /* as weights of bytes are */
+    if (kind == HONE_CUDA_LARGEST && !bytes)
+        set(x.at, type, g.channels + 1, NAN), set(x.at, type, 0, -INFINITY);
     const hone_cuda_window args = {.x = address(&x),
                                    .w = address(&w),
                                    .y = address(&y),
                                    .bias = address(&bias),
+                                   .whole = address(&whole),
                                    .residual = plain ? 0 : address(&r),
                                    .batch = g.batch,
                                    .height = g.height,
@@ -280,18 +296,24 @@ static void window_of(int kind, int type, int width, int strip, int lines, int a
             if (py < 0 || py >= g.height || px < 0 || px >= g.width) continue;
             const double f = get(x.at, type, (((int64_t)n * g.height + py) * g.width + px) * g.channels + c);
             there++;
-            if (kind == HONE_CUDA_DEPTHWISE) sum += f * get(w.at, HONE_CUDA_F32, (int64_t)t * g.channels + c);
+            if (kind == HONE_CUDA_DEPTHWISE)
+                sum += (f - zero) * get(w.at, HONE_CUDA_F32, (int64_t)t * g.channels + c);
             else if (kind == HONE_CUDA_LARGEST) sum = isnan(f) || isnan(sum) ? NAN : fmax(sum, f);
             else sum += f;
         }
         if (kind == HONE_CUDA_AVERAGE) sum /= there;
         if (kind == HONE_CUDA_AVERAGE_ALL) sum /= g.kernel * g.kernel;
-        if (!plain) sum = fmax(sum + get(bias.at, HONE_CUDA_F32, c) + get(r.at, type, p), 0);
+        if (bytes && !plain) {
+            sum = (sum + get(whole.at, HONE_CUDA_S32, c)) * 3e-4 + get(bias.at, HONE_CUDA_F32, c) +
+                  get(r.at, type, p);
+            const double low = type == HONE_CUDA_S8 ? -128 : 0;
+            sum = fmin(low + 255, fmax(low, sum));
+        } else if (!plain) sum = fmax(sum + get(bias.at, HONE_CUDA_F32, c) + get(r.at, type, p), 0);
         const double got = get(y.at, type, p);
-        if (!near_enough(got, sum, fmax(1, fabs(sum)), digits[type] + 1e-6))
+        if (!near_enough(got, sum, bytes ? 1 : fmax(1, fabs(sum)), digits[type] + 1e-6))
             fail_msg("kind %d, type %d: element %lld is %g, not %g", kind, type, (long long)p, got, sum);
     }
-    drop(&x), drop(&w), drop(&y), drop(&r), drop(&bias);
+    drop(&x), drop(&w), drop(&y), drop(&r), drop(&bias), drop(&whole);
 }
 static void windows(void **state) {
     (void)state;
@@ -304,6 +326,10 @@ static void windows(void **state) {
     window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, 8, 2, 7, 2, (image){2, 9, 11, 24, 3, 1, 1, 1});
     window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_BF16, 4, 1, 4, 1, (image){1, 17, 8, 12, 3, 2, 1, 1});
     window_of(HONE_CUDA_LARGEST, HONE_CUDA_F16, 4, 2, 4, 1, (image){1, 13, 9, 8, 3, 1, 1, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_U8, 16, 1, 2, 0, (image){2, 9, 11, 32, 3, 1, 1, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_S8, 4, 2, 7, 2, (image){1, 14, 13, 12, 3, 2, 1, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_U8, 2, 1, 1, 0, (image){1, 7, 8, 6, 5, 1, 2, 1});
+    window_of(HONE_CUDA_LARGEST, HONE_CUDA_U8, 8, 2, 1, 0, (image){2, 9, 9, 24, 3, 2, 1, 1});
     window_of(HONE_CUDA_AVERAGE_ALL, HONE_CUDA_F32, 4, 1, 1, 0, (image){1, 7, 8, 12, 2, 2, 1, 1});
 }
 

@@ -9,10 +9,12 @@ static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 static int head_of(const hone_cuda_attended *t, int to) { return (int)rounds(t->p.head_size, to) * to; }
 /* of one head of keys and values */
 static int rows_of(const hone_cuda_attended *t) { return t->p.queries * (t->p.heads / t->p.kv_heads); }
+static int bytes_of(const hone_cuda_attended *t) { return t->type == HONE_CUDA_F32 ? 4 : 2; }
 static bool aligned(const hone_cuda_attended *t) { /* rows of all four begin at multiples of 16 bytes */
     const long long *const strides[] = {t->p.stride_q, t->p.stride_k, t->p.stride_v, t->p.stride_y};
-    bool all = t->p.head_size % 8 == 0 && (t->p.q | t->p.k | t->p.v | t->p.y) % 16 == 0;
-    for (int k = 0; k < 12; k++) all &= strides[k / 3][k % 3] % 8 == 0;
+    const int piece = 16 / bytes_of(t);
+    bool all = t->p.head_size % piece == 0 && (t->p.q | t->p.k | t->p.v | t->p.y) % 16 == 0;
+    for (int k = 0; k < 12; k++) all &= strides[k / 3][k % 3] % piece == 0;
     return all;
 }
 /* of a mask, side by side, at even places */
@@ -23,7 +25,7 @@ static bool mask_pairs(const hone_cuda_attended *t) {
 }
 static int mask_rows(const hone_cuda_attended *t) { return t->mask && t->p.stride_mask[2] ? 2 : 1; }
 static int shared_of(const hone_cuda_attended *t, const hone_cuda_attention_way *w) {
-    const int panels = (int)rounds(head_of(t, 16), 64), tile = panels * 64 * 128;
+    const int panels = (int)rounds(head_of(t, 16), 128 / bytes_of(t)), tile = panels * 64 * 128;
     if (w->unit == HONE_CUDA_ATTENTION_DECODE) return w->warps * DECODE_ROWS * (head_of(t, 64) + 2) * 4;
     if (w->unit == HONE_CUDA_ATTENTION_WARPS) {
         const int for_q = (int)rounds(16 * w->warps, 64) * tile;
@@ -82,6 +84,7 @@ int hone_cuda_attention_ways(const hone_cuda_attended *t, const hone_cuda_facts 
             if (splits > 1 && (splits * 128 > t->p.keys || works_of(t, &w) * splits > 8 * gpu->sms)) continue;
             if (n < most) way[n++] = w;
         }
+    if (t->type == HONE_CUDA_F32) return n; /* the others multiply halves alone */
     for (int warps = 4; warps <= 16 && aligned(t) && rows_of(t) <= 64; warps *= 2)
         for (int splits = 1; splits <= MOST_SPLITS; splits += splits < 4 ? 1 : splits < 16 ? 4 : splits / 2) {
             hone_cuda_attention_way w = {
@@ -171,7 +174,7 @@ double hone_cuda_attention_cost(const hone_cuda_attended *t, const hone_cuda_fac
                                   : w->warps == 2 ? 1
                                   : w->warps == 4 ? 2
                                                   : 3] *
-                        (0.35 + 0.65 * t->p.head_size / 64);
+                        (0.35 + 0.65 * t->p.head_size / 64) * (t->type == HONE_CUDA_F32 ? 2 : 1);
     return fitted.launch + turns * (1 + (double)rounds(rounds(t->p.keys, 64), w->splits)) * tile +
            (w->splits > 1 ? 0.4 * w->splits : 0);
 }

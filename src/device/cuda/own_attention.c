@@ -51,7 +51,10 @@ hone_status hone_own_attention_match(hone_arena *arena, const hone_device_call *
     hone_own_attention *a = HONE_NEW(arena, hone_own_attention);
     if (!a) return no_memory();
     const bool masked = is_causal(c, &m); /* by a constant that says no more than that */
-    *a = (hone_own_attention){.m = m, .half = c->how.precision, .causal = ordered || masked};
+    *a = (hone_own_attention){.m = m,
+                              .half =
+                                  c->how.precision == HONE_PRECISION_TF32 ? HONE_DTYPE_F32 : c->how.precision,
+                              .causal = ordered || masked};
     if (masked) a->m.mask.tensor = -1;
     *out = a;
     return HONE_OK;
@@ -66,8 +69,8 @@ static hone_status operand(hone_arena *arena, const hone_own_attention *a, const
     if (from != to || (r.one != 1 && size > 1)) {
         const int64_t batches = r.batch ? a->m.batches : 1;
         const int64_t some = r.head ? heads : 1, rows = r.token ? tokens : 1;
-        const hone_own_copy copy = {.extent = {1, batches, some, rows, size},
-                                    .stride = {0, r.batch, r.head, r.token, r.one},
+        const hone_own_copy copy = {.extent = {1, 1, batches, some, rows, size},
+                                    .stride = {0, 0, r.batch, r.head, r.token, r.one},
                                     .padded = size,
                                     .from = from,
                                     .to = to};
@@ -84,8 +87,7 @@ hone_status hone_own_attention_take(hone_arena *arena, const hone_cuda_facts *gp
     const hone_match_attention *m = &a->m;
     if (in->tensor[m->y.tensor].dtype != a->half) return HONE_OK;
     hone_own_launch own = {.kind = HONE_OWN_ATTENTION, .aligned = 16};
-    own.attended = (hone_cuda_attended){.type = a->half == HONE_DTYPE_F16 ? HONE_CUDA_F16 : HONE_CUDA_BF16,
-                                        .causal = a->causal};
+    own.attended = (hone_cuda_attended){.type = hone_own_type(a->half), .causal = a->causal};
     hone_cuda_attention *p = &own.attended.p;
     own.bias = own.workspace = own.residual = (hone_own_place){-1, false, 0};
     HONE_TRY(

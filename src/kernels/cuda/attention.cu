@@ -8,14 +8,24 @@
    blocks; the last to arrive joins the parts in their order.
    Keys beyond lengths[batch] are not read. Rows that may see no key at all are NaN, as softmax of nothing is.
 
-   Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 16), WARPS, CAUSAL, MASK (0:
-   there is none; else its type, f16, bf16 or f32), SPLIT, ALIGNED (1: rows of Q, K and V are aligned to 16
-   bytes and the head size is a multiple of 8). */
+   One instruction takes 32 bytes of a row whatever the type, so halves and tf32 are one loop. Only where the
+   weights meet the values they differ: a sum does not mind the order of its terms, so a thread's weights of
+   keys 2t and 2t + 1 stand in tf32 for those of t and t + 4, and the values' rows are read in that order.
+
+   Filled in by the printer: IN_TYPE (f16, bf16, f32: multiplied as tf32), HEAD (head size rounded up to 16), WARPS,
+   CAUSAL, MASK (0: there is none; else its type, f16, bf16 or f32), SPLIT, ALIGNED (1: rows of Q, K and V are
+   aligned to 16 bytes and the head size is a multiple of as many). */
 #define F16_TYPE 1
+#define F32_TYPE 3
 #if IN_TYPE == F16_TYPE
+typedef u16 store;
 #define MMA mma_f16
 #define TWO f32_f16x2
+#elif IN_TYPE == F32_TYPE
+typedef float store;
+#define MMA mma_tf32
 #else
+typedef u16 store;
 #define MMA mma_bf16
 #define TWO f32_bf16x2
 #endif
@@ -23,7 +33,12 @@ enum {
     THREADS = 32 * WARPS,
     BLOCK_Q = 16 * WARPS,
     BLOCK_K = 64,
-    PANELS = (HEAD + 63) / 64, /* of 64 columns: rows of 128 bytes, swizzled */
+    BYTES = sizeof(store),
+    PER = 16 / BYTES,  /* of a piece of 16 bytes */
+    STEP = 32 / BYTES, /* of an instruction */
+    PANEL = 128 / BYTES,
+    PANELS = (HEAD + PANEL - 1) / PANEL, /* of columns: rows of 128 bytes, swizzled */
+    PIECES = PANELS * 8,                 /* of a row */
     TILE = PANELS * BLOCK_K * 128,
     STAGES = 2,
     COLUMNS = HEAD / 8
@@ -37,23 +52,22 @@ enum {
 #define MASK_AT(i) (((const float *)a->mask)[i])
 #endif
 DEVICE u32 place(int row, int column) {
-    return (u32)(column / 64) * (BLOCK_K * 128) + swizzle((u32)(row * 128 + column % 64 * 2));
+    return (u32)(column / PANEL) * (BLOCK_K * 128) + swizzle((u32)(row * 128 + column % PANEL * BYTES));
 }
 
 /* 64 rows from `row` on of a matrix with `rows` rows; what is not there is zero. */
-DEVICE void fill(u32 tile, const u16 *from, i64 pitch, int row, int rows, int head_size) {
-    for (int t = THREAD; t < BLOCK_K * PANELS * 8; t += THREADS) {
-        const int r = t / (PANELS * 8), column = t % (PANELS * 8) * 8,
-                  left = row + r < rows ? head_size - column : 0;
-        const u16 *p = left > 0 ? from + (i64)(row + r) * pitch + column : from;
+DEVICE void fill(u32 tile, const store *from, i64 pitch, int row, int rows, int head_size) {
+    for (int t = THREAD; t < BLOCK_K * PIECES; t += THREADS) {
+        const int r = t / PIECES, column = t % PIECES * PER, left = row + r < rows ? head_size - column : 0;
+        const store *p = left > 0 ? from + (i64)(row + r) * pitch + column : from;
 #if ALIGNED
-        copy16(tile + place(r, column), p, left <= 0 ? 0 : left < 8 ? left * 2 : 16);
+        copy16(tile + place(r, column), p, left <= 0 ? 0 : left < PER ? left * BYTES : 16);
 #else
         union ALIGNED16 {
-            u16 one[8];
+            store one[PER];
             u32x4 all;
         } v;
-        UNROLL for (int e = 0; e < 8; e++) v.one[e] = e < left ? p[e] : (u16)0;
+        UNROLL for (int e = 0; e < PER; e++) v.one[e] = e < left ? p[e] : (store)0;
         shared_store16(tile + place(r, column), v.all);
 #endif
     }
@@ -82,32 +96,32 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
     }
     const int tiles = (last_key + BLOCK_K - 1) / BLOCK_K, from = (int)((i64)tiles * split / a->splits),
               to = (int)((i64)tiles * (split + 1) / a->splits);
-    const u16 *k = (const u16 *)a->k + batch * a->stride_k[0] + kv_head * a->stride_k[1];
-    const u16 *v = (const u16 *)a->v + batch * a->stride_v[0] + kv_head * a->stride_v[1];
+    const store *k = (const store *)a->k + batch * a->stride_k[0] + kv_head * a->stride_k[1];
+    const store *v = (const store *)a->v + batch * a->stride_v[0] + kv_head * a->stride_v[1];
 
     /* Q into fragments, by way of the first tile's room */
-    for (int t = THREAD; t < BLOCK_Q * PANELS * 8; t += THREADS) {
-        const int r = t / (PANELS * 8), column = t % (PANELS * 8) * 8, row = row0 + r,
+    for (int t = THREAD; t < BLOCK_Q * PIECES; t += THREADS) {
+        const int r = t / PIECES, column = t % PIECES * PER, row = row0 + r,
                   left = row < rows ? a->head_size - column : 0;
-        const u16 *p = (const u16 *)a->q + batch * a->stride_q[0];
+        const store *p = (const store *)a->q + batch * a->stride_q[0];
         if (left > 0)
             p += (kv_head * group + row % group) * a->stride_q[1] + row / group * a->stride_q[2] + column;
         union ALIGNED16 {
-            u16 one[8];
+            store one[PER];
             u32x4 all;
         } x;
-        if (ALIGNED && left >= 8) x.all = load16(p);
+        if (ALIGNED && left >= PER) x.all = load16(p);
         else {
-            UNROLL for (int e = 0; e < 8; e++) x.one[e] = e < left ? p[e] : (u16)0;
+            UNROLL for (int e = 0; e < PER; e++) x.one[e] = e < left ? p[e] : (store)0;
         }
         shared_store16(shared + (u32)(r / BLOCK_K) * TILE + place(r % BLOCK_K, column), x.all);
     }
     sync_block();
-    u32 query[HEAD / 16][4];
-    UNROLL for (int i = 0; i < HEAD / 16; i++) {
+    u32 query[HEAD / STEP][4];
+    UNROLL for (int i = 0; i < HEAD / STEP; i++) {
         const int r = warp * 16 + lane % 16;
         matrix_load(query[i],
-                    shared + (u32)(r / BLOCK_K) * TILE + place(r % BLOCK_K, i * 16 + lane / 16 * 8));
+                    shared + (u32)(r / BLOCK_K) * TILE + place(r % BLOCK_K, i * STEP + lane / 16 * PER));
     }
     sync_block();
 
@@ -132,11 +146,11 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
         float score[BLOCK_K / 8][4];
         UNROLL for (int j = 0; j < BLOCK_K / 8; j++)
             UNROLL for (int e = 0; e < 4; e++) score[j][e] = 0;
-        UNROLL for (int i = 0; i < HEAD / 16; i++)
+        UNROLL for (int i = 0; i < HEAD / STEP; i++)
             UNROLL for (int j = 0; j < BLOCK_K / 16; j++) {
                 u32 key[4];
-                matrix_load(key,
-                            tile_k + place(j * 16 + lane / 16 * 8 + lane % 8, i * 16 + lane / 8 % 2 * 8));
+                matrix_load(key, tile_k + place(j * 16 + lane / 16 * 8 + lane % 8,
+                                                i * STEP + lane / 8 % 2 * PER));
                 MMA(score[2 * j], query[i], key), MMA(score[2 * j + 1], query[i], key + 2);
             }
         float was[2] = {largest[0], largest[1]};
@@ -168,6 +182,18 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
                 score[j][e] = exp2_fast(score[j][e] - (largest[e / 2] == LOWEST ? 0.0f : largest[e / 2]));
                 total[e / 2] += score[j][e];
             }
+#if IN_TYPE == F32_TYPE
+        UNROLL for (int i = 0; i < BLOCK_K / 8; i++) {
+            u32 weight[4]; /* to the nearest tf32 */
+            UNROLL for (int e = 0; e < 4; e++) weight[e] = F32_BITS(score[i][e % 2 * 2 + e / 2]) + 0x1000u;
+            UNROLL for (int j = 0; j < COLUMNS; j++) {
+                u32 value[2];
+                UNROLL for (int e = 0; e < 2; e++)
+                    value[e] = shared_load4(tile_v + place(i * 8 + lane % 4 * 2 + e, j * 8 + lane / 4));
+                MMA(out[j], weight, value);
+            }
+        }
+#else
         UNROLL for (int i = 0; i < BLOCK_K / 16; i++) {
             const u32 weight[4] = {
                 TWO(score[2 * i][0], score[2 * i][1]), TWO(score[2 * i][2], score[2 * i][3]),
@@ -178,6 +204,7 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
                 MMA(out[2 * j], weight, value), MMA(out[2 * j + 1], weight, value + 2);
             }
         }
+#endif
         sync_block(); /* the next tile but one may come here */
     }
     UNROLL for (int h = 0; h < 2; h++) {
@@ -223,16 +250,26 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
         const int row = row0 + warp * 16 + lane / 4 + 8 * h;
         const float part = 1.0f / total[h];
         if (row < rows) {
-            u16 *y = (u16 *)a->y + batch * a->stride_y[0] + (kv_head * group + row % group) * a->stride_y[1] +
-                     row / group * a->stride_y[2];
+            store *y = (store *)a->y + batch * a->stride_y[0] +
+                       (kv_head * group + row % group) * a->stride_y[1] + row / group * a->stride_y[2];
             UNROLL for (int j = 0; j < COLUMNS; j++) {
                 const int column = j * 8 + lane % 4 * 2;
-                const u32 two = TWO(out[j][2 * h] * part, out[j][2 * h + 1] * part);
+                const float first = out[j][2 * h] * part, second = out[j][2 * h + 1] * part;
+#if IN_TYPE == F32_TYPE
+                const u64 two = (u64)F32_BITS(second) << 32 | F32_BITS(first);
+                if (ALIGNED && column < a->head_size) *(u64 *)(y + column) = two;
+                else {
+                    if (column < a->head_size) y[column] = first;
+                    if (column + 1 < a->head_size) y[column + 1] = second;
+                }
+#else
+                const u32 two = TWO(first, second);
                 if (ALIGNED && column < a->head_size) *(u32 *)(y + column) = two;
                 else {
                     if (column < a->head_size) y[column] = (u16)two;
                     if (column + 1 < a->head_size) y[column + 1] = (u16)(two >> 16);
                 }
+#endif
             }
         }
     }
