@@ -149,13 +149,11 @@ static inline double draw(void) { /* -1 to 1 */
     state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
     return (double)(int64_t)state_ * 0x1p-63;
 }
-static const int bytes_of[] = {
-    [HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
-static const hone_dtype dtype_of[] = {[HONE_CUDA_F16] = HONE_DTYPE_F16,
-                                      [HONE_CUDA_BF16] = HONE_DTYPE_BF16,
-                                      [HONE_CUDA_F32] = HONE_DTYPE_F32,
-                                      [HONE_CUDA_S8] = HONE_DTYPE_I8,
-                                      [HONE_CUDA_S32] = HONE_DTYPE_I32};
+static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4,
+                               [HONE_CUDA_S8] = 1,  [HONE_CUDA_S32] = 4,  [HONE_CUDA_U8] = 1};
+static const hone_dtype dtype_of[] = {
+    [HONE_CUDA_F16] = HONE_DTYPE_F16, [HONE_CUDA_BF16] = HONE_DTYPE_BF16, [HONE_CUDA_F32] = HONE_DTYPE_F32,
+    [HONE_CUDA_S8] = HONE_DTYPE_I8,   [HONE_CUDA_S32] = HONE_DTYPE_I32,   [HONE_CUDA_U8] = HONE_DTYPE_U8};
 static inline double get(const void *p, int type, int64_t k) {
     const hone_dtype t = dtype_of[type];
     return hone_scalar_f64(hone_dtypes[t].ctype, hone_dtype_load(t, (const char *)p + k * bytes_of[type]));
@@ -166,18 +164,19 @@ static inline void set(void *p, int type, int64_t k, double v) {
 }
 static inline void fill_with(operand *o, int type) {
     for (int64_t k = 0; k < (int64_t)(o->bytes / (size_t)bytes_of[type]); k++)
-        set(o->at, type, k, type == HONE_CUDA_S8 ? rint(draw() * 127) : draw());
+        set(o->at, type, k,
+            type == HONE_CUDA_S8    ? rint(draw() * 127)
+            : type == HONE_CUDA_U8  ? rint(127.5 + draw() * 127.5)
+            : type == HONE_CUDA_S32 ? rint(draw() * 1e5)
+                                    : draw());
 }
 static inline bool near_enough(double got, double want, double scale, double tolerance) {
     if (isnan(want)) return isnan(got);
     if (isinf(want)) return got == want;
     return fabs(got - want) <= tolerance * scale;
 }
-static const double digits[] = {[HONE_CUDA_F16] = 1e-3,
-                                [HONE_CUDA_BF16] = 8e-3,
-                                [HONE_CUDA_F32] = 2e-6,
-                                [HONE_CUDA_S8] = 0.51,
-                                [HONE_CUDA_S32] = 0};
+static const double digits[] = {[HONE_CUDA_F16] = 1e-3, [HONE_CUDA_BF16] = 8e-3, [HONE_CUDA_F32] = 2e-6,
+                                [HONE_CUDA_S8] = 0.51,  [HONE_CUDA_S32] = 0,     [HONE_CUDA_U8] = 0.51};
 
 /* ---- tensor maps: what the driver would encode, as emulate.h reads it. Strides in elements, of dims 1 and
    on --- */

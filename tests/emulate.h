@@ -273,20 +273,31 @@ static inline void emu_matrix_load(uint32_t r[4], uint32_t at, int across) {
 static inline void matrix_load(uint32_t r[4], uint32_t at) { emu_matrix_load(r, at, 0); }
 static inline void matrix_load_across(uint32_t r[4], uint32_t at) { emu_matrix_load(r, at, 1); }
 /* What element e of a 32-bit register is as a number: 16-bit floats two a register, tf32 one, 8 bits four. */
-enum { EMU_F16, EMU_BF16, EMU_TF32, EMU_S8 };
+enum {
+    EMU_F16,
+    EMU_BF16,
+    EMU_TF32,
+    EMU_S8,
+    EMU_U8,
+    EMU_S8U8
+}; /* of both factors; EMU_U8: right ones are signed */
+static inline int emu_right(int type) { return type == EMU_U8 ? EMU_S8 : type == EMU_S8U8 ? EMU_U8 : type; }
+static inline int emu_left(int type) { return type == EMU_S8U8 ? EMU_S8 : type; }
+static inline int emu_whole(int type) { return type >= EMU_S8; }
 static inline double emu_element(uint32_t r, int e, int type) {
     switch (type) {
     case EMU_F16: return f16_f32((uint16_t)(r >> 16 * e));
     case EMU_BF16: return bf16_f32((uint16_t)(r >> 16 * e));
     case EMU_TF32: return BITS_F32(r & 0xffffe000u);
+    case EMU_U8: return (uint8_t)(r >> 8 * e);
     default: return (int8_t)(r >> 8 * e);
     }
 }
 static inline void emu_mma(double c[4], const uint32_t a[4], const uint32_t b[2], int type) {
     const int base = emu.now / 32 * 32, lane = emu.now % 32,
-              per = type == EMU_TF32 ? 1
-                    : type == EMU_S8 ? 4
-                                     : 2;
+              per = type == EMU_TF32  ? 1
+                    : emu_whole(type) ? 4
+                                      : 2;
     for (int k = 0; k < 4; k++) emu.slot[emu.now][k] = a[k];
     emu.slot[emu.now][4] = b[0], emu.slot[emu.now][5] = b[1];
     sync_warp();
@@ -296,7 +307,7 @@ static inline void emu_mma(double c[4], const uint32_t a[4], const uint32_t b[2]
                 for (int e = 0; e < per; e++) {
                     const uint32_t left = emu.slot[base + lane / 4 * 4 + t][(i >= 2) + 2 * half];
                     const uint32_t right = emu.slot[base + (2 * (lane % 4) + i % 2) * 4 + t][4 + half];
-                    c[i] += emu_element(left, e, type) * emu_element(right, e, type);
+                    c[i] += emu_element(left, e, emu_left(type)) * emu_element(right, e, emu_right(type));
                 }
     sync_warp();
 }
@@ -314,10 +325,19 @@ static inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]
 static inline void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
     emu_mma_float(c, a, b, EMU_TF32);
 }
-static inline void mma_s8(int c[4], const uint32_t a[4], const uint32_t b[2]) {
+static inline void emu_mma_bytes(int c[4], const uint32_t a[4], const uint32_t b[2], int type) {
     double sum[4] = {c[0], c[1], c[2], c[3]};
-    emu_mma(sum, a, b, EMU_S8);
+    emu_mma(sum, a, b, type);
     for (int i = 0; i < 4; i++) c[i] = (int)sum[i];
+}
+static inline void mma_s8(int c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emu_mma_bytes(c, a, b, EMU_S8);
+}
+static inline void mma_u8s8(int c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emu_mma_bytes(c, a, b, EMU_U8);
+}
+static inline void mma_s8u8(int c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emu_mma_bytes(c, a, b, EMU_S8U8);
 }
 
 /* ---- barriers in shared memory: one word each ---- */
@@ -484,7 +504,7 @@ static inline uint32_t emu_operand_across(uint64_t descriptor, int k, int n) {
 }
 static inline void emu_multiply(const emu_product *p) {
     static double left[64][32], right[256][32];
-    const int type = p->type, per = type == EMU_TF32 ? 1 : type == EMU_S8 ? 4 : 2, k = 8 * per;
+    const int type = p->type, per = type == EMU_TF32 ? 1 : emu_whole(type) ? 4 : 2, k = 8 * per;
     for (int i = 0; i < 64 + p->n; i++)
         for (int w = 0; w < 8; w++) {
             uint32_t word;
@@ -495,15 +515,16 @@ static inline void emu_multiply(const emu_product *p) {
             else if (p->left[0]) word = p->left[i / 16 * 32 + i % 8 * 4 + w % 4][i / 8 % 2 + w / 4 * 2];
             else word = emu_operand(p->a, i, 4 * w);
             for (int e = 0; e < per; e++)
-                *(i < 64 ? &left[i][w * per + e] : &right[i - 64][w * per + e]) = emu_element(word, e, type);
+                *(i < 64 ? &left[i][w * per + e] : &right[i - 64][w * per + e]) =
+                    emu_element(word, e, i < 64 ? emu_left(type) : emu_right(type));
         }
     for (int t = 0; t < 128; t++)
         for (int j = 0; j < p->n / 2; j++) {
             const int row = t / 32 * 16 + t % 32 / 4 + (j & 2) * 4, column = j / 4 * 8 + t % 4 * 2 + (j & 1);
             void *at = (char *)p->sum[t] + 4 * j;
-            double sum = !p->add ? 0 : type == EMU_S8 ? *(int *)at : *(float *)at;
+            double sum = !p->add ? 0 : emu_whole(type) ? *(int *)at : *(float *)at;
             for (int q = 0; q < k; q++) sum += left[row][q] * right[column][q];
-            if (type == EMU_S8) *(int *)at = (int)sum;
+            if (emu_whole(type)) *(int *)at = (int)sum;
             else *(float *)at = (float)sum;
         }
 }

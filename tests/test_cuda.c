@@ -140,9 +140,12 @@ typedef struct {
     const char *epilogue;
 } product;
 typedef struct {
-    operand a, b, c, bias, residual, workspace, counters;
+    operand a, b, c, bias, whole, residual, workspace, counters;
     hone_cuda_contract args;
 } product_data;
+static int right_of(const product *p) { /* the type of B */
+    return p->in == HONE_CUDA_U8 ? HONE_CUDA_S8 : p->in;
+}
 static product_data product_make(const product *p, int tile_m, int tile_n, int align) {
     const int64_t pad = p->odd_pitch ? 1 : 0, pa = (p->k + (align - 1)) / align * align + pad,
                   pc = p->n + pad;
@@ -152,16 +155,18 @@ static product_data product_make(const product *p, int tile_m, int tile_n, int a
     d.a = hold((size_t)(p->batches * p->m * pa * bytes_of[p->in]), 16);
     d.b = hold((size_t)((p->shared_b ? 1 : p->batches) * p->n * pa * bytes_of[p->in]), 16);
     d.c = hold((size_t)(p->batches * p->m * pc * bytes_of[p->out]), 16);
-    d.bias = hold((size_t)(4 * p->n), 4), d.residual = hold(d.c.bytes, 16);
+    d.bias = hold((size_t)(4 * p->n), 4), d.whole = hold((size_t)(4 * p->n), 4),
+    d.residual = hold(d.c.bytes, 16);
     d.workspace = hold((size_t)(tiles * p->splits * tile_m * tile_n * 4), 16),
     d.counters = hold((size_t)(tiles * 16), 16);
     memset(d.counters.at, 0, d.counters.bytes);
-    fill_with(&d.a, p->in), fill_with(&d.b, p->in), fill_with(&d.bias, HONE_CUDA_F32),
-        fill_with(&d.residual, p->out);
+    fill_with(&d.a, p->in), fill_with(&d.b, right_of(p)), fill_with(&d.bias, HONE_CUDA_F32),
+        fill_with(&d.whole, HONE_CUDA_S32), fill_with(&d.residual, p->out);
     d.args = (hone_cuda_contract){.a = address(&d.a),
                                   .b = address(&d.b),
                                   .c = address(&d.c),
                                   .bias = address(&d.bias),
+                                  .whole = address(&d.whole),
                                   .residual = address(&d.residual),
                                   .workspace = address(&d.workspace),
                                   .counters = address(&d.counters),
@@ -189,7 +194,8 @@ static double rounded(double v, int type) { /* what the matrix unit keeps of a f
 }
 static double product_end(const product *p, const product_data *d, double sum, int b, int m, int n) {
     if (p->out == HONE_CUDA_S32) return sum;
-    double v = sum * 0.5 * (p->in == HONE_CUDA_S8 ? 1e-3 : 1);
+    if (strstr(p->epilogue, "whole")) sum += get(d->whole.at, HONE_CUDA_S32, n);
+    double v = sum * 0.5 * (hone_cuda_is_byte((hone_cuda_type)p->in) ? 1e-3 : 1);
     if (strstr(p->epilogue, "bias")) v += get(d->bias.at, HONE_CUDA_F32, n);
     if (strstr(p->epilogue, "residual"))
         v += get(d->residual.at, p->out, b * d->args.batch_residual + m * d->args.pitch_residual + n);
@@ -203,26 +209,26 @@ static void product_check(const product *p, const product_data *d, const char *w
                 for (int k = 0; k < p->k; k++) {
                     const double left =
                         rounded(get(d->a.at, p->in, b * d->args.batch_a + m * d->args.pitch_a + k), p->in);
-                    const double term =
-                        left *
-                        rounded(get(d->b.at, p->in, b * d->args.batch_b + n * d->args.pitch_b + k), p->in);
+                    const double term = left * rounded(get(d->b.at, right_of(p),
+                                                           b * d->args.batch_b + n * d->args.pitch_b + k),
+                                                       p->in);
                     sum += term, size += fabs(term);
                 }
                 const double got = get(d->c.at, p->out, b * d->args.batch_c + m * d->args.pitch_c + n),
                              want = product_end(p, d, sum, b, m, n);
-                const double clamped = p->out == HONE_CUDA_S8 ? fmin(127, fmax(-128, want)) : want;
-                if (!near_enough(got, clamped,
-                                 p->out == HONE_CUDA_S8
-                                     ? 1
-                                     : fmax(1, fabs(want)) + (p->in == HONE_CUDA_S8 ? 0 : 1e-3 * size),
+                const double low = p->out == HONE_CUDA_S8 ? -128 : 0;
+                const bool byte = hone_cuda_is_byte((hone_cuda_type)p->out),
+                           whole = hone_cuda_is_byte((hone_cuda_type)p->in);
+                const double clamped = byte ? fmin(low + 255, fmax(low, want)) : want;
+                if (!near_enough(got, clamped, byte ? 1 : fmax(1, fabs(want)) + (whole ? 0 : 1e-3 * size),
                                  digits[p->out] + 1e-6))
                     fail_msg("%s, %d x %d x %d, types %d %d: [%d][%d][%d] is %g, not %g", what, p->m, p->n,
                              p->k, p->in, p->out, b, m, n, got, clamped);
             }
 }
 static void product_drop(product_data *d) {
-    drop(&d->a), drop(&d->b), drop(&d->c), drop(&d->bias), drop(&d->residual), drop(&d->workspace),
-        drop(&d->counters);
+    drop(&d->a), drop(&d->b), drop(&d->c), drop(&d->bias), drop(&d->whole), drop(&d->residual),
+        drop(&d->workspace), drop(&d->counters);
 }
 static void mma(product p, int tile_m, int tile_n, int warps_m, int warps_n, int stages, int piece) {
     const hone_cuda_fill fill[] = {
@@ -245,6 +251,7 @@ static void mma(product p, int tile_m, int tile_n, int warps_m, int warps_n, int
 #define PLAIN "v * a->alpha"
 #define FULL "fmaxf(v * a->alpha + bias + residual, 0.0f)"
 #define BYTES_ "v * a->alpha * 1e-3f + bias"
+#define WHOLE_ "(float)(v + whole) * a->alpha * 1e-3f + bias"
 static void contract_mma(void **state) {
     (void)state;
     if (!works) skip();
@@ -252,7 +259,8 @@ static void contract_mma(void **state) {
     mma((product){HONE_CUDA_BF16, HONE_CUDA_F32, 65, 33, 72, 1, 1, false, false, PLAIN}, 64, 64, 2, 2, 2, 16);
     mma((product){HONE_CUDA_F32, HONE_CUDA_F32, 40, 40, 100, 2, 1, false, false, FULL}, 32, 32, 1, 2, 3, 16);
     mma((product){HONE_CUDA_S8, HONE_CUDA_S8, 33, 47, 200, 1, 1, false, false, BYTES_}, 32, 32, 1, 2, 3, 16);
-    mma((product){HONE_CUDA_S8, HONE_CUDA_S32, 17, 20, 160, 1, 1, false, false, PLAIN}, 32, 16, 2, 1, 3, 16);
+    mma((product){HONE_CUDA_U8, HONE_CUDA_U8, 33, 47, 200, 1, 1, false, false, WHOLE_}, 32, 32, 1, 2, 3, 16);
+    mma((product){HONE_CUDA_S8, HONE_CUDA_S32, 17, 20, 160, 1, 1, false, false, "v"}, 32, 16, 2, 1, 3, 16);
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 37, 45, 67, 1, 1, false, true, FULL}, 32, 32, 1, 2, 3, 2);
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 37, 45, 66, 1, 1, false, false, FULL}, 32, 32, 1, 2, 3, 4);
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1, 1, 1, 1, 1, false, false, FULL}, 32, 32, 1, 2, 3, 16);
@@ -297,7 +305,9 @@ static void contract_wgmma(void **state) {
     wgmma((product){HONE_CUDA_BF16, HONE_CUDA_F32, 65, 33, 200, 1, 1, false, false, PLAIN}, 1, 32, 4, 1, 1);
     wgmma((product){HONE_CUDA_F32, HONE_CUDA_F32, 64, 72, 100, 1, 1, false, false, FULL}, 1, 48, 2, 2, 2);
     wgmma((product){HONE_CUDA_S8, HONE_CUDA_S8, 70, 48, 400, 1, 1, false, false, BYTES_}, 1, 64, 2, 2, 1);
-    wgmma((product){HONE_CUDA_S8, HONE_CUDA_S32, 70, 48, 160, 1, 1, false, false, PLAIN}, 1, 32, 2, 2, 1);
+    wgmma((product){HONE_CUDA_U8, HONE_CUDA_U8, 70, 80, 400, 1, 1, false, false, WHOLE_}, 1, 80, 2, 2, 1);
+    wgmma((product){HONE_CUDA_U8, HONE_CUDA_F16, 70, 64, 1100, 1, 2, false, false, WHOLE_}, 1, 64, 2, 2, 1);
+    wgmma((product){HONE_CUDA_S8, HONE_CUDA_S32, 70, 48, 160, 1, 1, false, false, "v"}, 1, 32, 2, 2, 1);
     wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 129, 40, 640, 2, 3, false, false, FULL}, 2, 48, 3, 0, 2);
     wgmma((product){HONE_CUDA_BF16, HONE_CUDA_BF16, 200, 130, 328, 1, 2, false, false, FULL}, 2, 128, 4, 0,
           1);

@@ -18,9 +18,17 @@
 
 static struct { int stages, products, windows, depthwise, contractions, bytes, pools[3]; } seen;
 
-static float at_of(const hone_value *v, const hone_tensor_view *p, hone_dtype t, int64_t k) {
-    (void)v;
-    return hone_dtype_load(t, (const char *)p->at + k * (int64_t)hone_dtypes[t].bytes).f32;
+static double at_of(const hone_tensor_view *p, hone_dtype t, int64_t k) {
+    return hone_scalar_f64(hone_dtypes[t].ctype,
+                           hone_dtype_load(t, (const char *)p->at + k * (int64_t)hone_dtypes[t].bytes));
+}
+/* Zero points of the calls that are made up are single numbers, or one a row or column: single_zero. */
+static double zero_of(const walk_call *c, int32_t zero) {
+    const hone_x *z = zero < 0 ? NULL : c->in->x + zero;
+    return z ? at_of(c->place + z->a, c->in->tensor[z->a].dtype, 0) : 0;
+}
+static bool single_zero(const walk_call *c, int32_t zero) {
+    return zero < 0 || !c->in->tensor[c->in->x[zero].a].rank;
 }
 static int64_t by(const hone_axes *a, int64_t i, int which) {
     int64_t at = 0;
@@ -40,13 +48,14 @@ static double sum_of(const walk_call *c, const hone_match_product *m, int64_t b,
                      double *magnitude) {
     const hone_dtype ta = c->in->tensor[m->a].dtype, tb = c->in->tensor[m->b].dtype;
     const int64_t at_b = m->at_b + by(&m->batch, b, 1) + by(&m->n, j, 1);
+    const double zero_a = zero_of(c, m->zero_a), zero_b = zero_of(c, m->zero_b);
     double sum = 0;
     *magnitude = 0;
     if (!m->window) {
         const int64_t at_a = m->at_a + by(&m->batch, b, 0) + by(&m->m, i, 0);
         for (int64_t k = 0; k < all(&m->k); k++) {
-            const double term = (double)at_of(NULL, c->place + m->a, ta, at_a + by(&m->k, k, 0)) *
-                                (double)at_of(NULL, c->place + m->b, tb, at_b + by(&m->k, k, 1));
+            const double term = (at_of(c->place + m->a, ta, at_a + by(&m->k, k, 0)) - zero_a) *
+                                (at_of(c->place + m->b, tb, at_b + by(&m->k, k, 1)) - zero_b);
             sum += term, *magnitude += fabs(term);
         }
         return m->alpha * sum;
@@ -63,9 +72,10 @@ static double sum_of(const walk_call *c, const hone_match_product *m, int64_t b,
                 const int64_t at = m->at_a + image * w->image_step + line * w->line_step +
                                    pixel * w->pixel_step + q * w->channel_step +
                                    (w->groups > 1 ? b : 0) * w->group_step;
-                const double term = (double)at_of(NULL, c->place + m->a, ta, at) *
-                                    (double)at_of(NULL, c->place + m->b, tb,
-                                                  at_b + ky * w->b_y + kx * w->b_x + q * w->b_channel);
+                const double term =
+                    (at_of(c->place + m->a, ta, at) - zero_a) *
+                    (at_of(c->place + m->b, tb, at_b + ky * w->b_y + kx * w->b_x + q * w->b_channel) -
+                     zero_b);
                 sum += term, *magnitude += fabs(term);
             }
     return m->alpha * sum;
@@ -77,7 +87,7 @@ static void check(const walk_call *c, const hone_match_product *m, int stage, co
     int64_t points = 1, work = all(&m->k);
     for (int k = 0; k < w->n_domain; k++) points *= w->extent[k];
     if (m->window) work = m->w.kernel_y * m->w.kernel_x * m->w.channels;
-    if (points * work > WORK) return;
+    if (points * work > WORK || !single_zero(c, m->zero_a) || !single_zero(c, m->zero_b)) return;
     for (int64_t p = 0; p < points; p++) {
         int64_t rest = p, at = 0, store = m->store.c, b = 0, i = 0, j = 0, index[HONE_MAX_SLOTS];
         for (int k = w->n_domain - 1; k >= 0; k--) index[k] = rest % w->extent[k], rest /= w->extent[k];
@@ -93,7 +103,7 @@ static void check(const walk_call *c, const hone_match_product *m, int stage, co
                 what, stage, (long long)b, (long long)i, (long long)j);
         double magnitude;
         const double got = sum_of(c, m, b, i, j, &magnitude),
-                     want = (double)at_of(NULL, to, c->in->tensor[s->tensor].dtype, at);
+                     want = at_of(to, c->in->tensor[s->tensor].dtype, at);
         if (!isfinite(want) || !isfinite(got)) continue; /* infinities meet in another order */
         const double eps = c->in->tensor[s->tensor].dtype == HONE_DTYPE_F16    ? 0x1p-10
                            : c->in->tensor[s->tensor].dtype == HONE_DTYPE_BF16 ? 0x1p-7
@@ -113,13 +123,7 @@ static int64_t at_point(const hone_affine *f, const int64_t *index, int n) {
 static double factor_at(const walk_call *c, const hone_affine_load *l, int32_t zero, const int64_t *index,
                         int n) {
     const hone_dtype t = c->in->tensor[l->tensor].dtype;
-    double nothing = 0;
-    /* zero points of the calls that are made up are single numbers, or one a row or column: see below */
-    if (zero >= 0) {
-        const hone_x *z = c->in->x + zero;
-        const hone_scalar v = hone_dtype_load(c->in->tensor[z->a].dtype, c->place[z->a].at);
-        nothing = (double)v.i32;
-    }
+    const double nothing = zero_of(c, zero);
     for (int q = 0; q < l->n_bounded; q++) {
         const int64_t i = at_point(l->bounded + q, index, n);
         if (i < 0 || i >= l->size[q]) return 0;
@@ -127,9 +131,6 @@ static double factor_at(const walk_call *c, const hone_affine_load *l, int32_t z
     const hone_scalar v = hone_dtype_load(t, (const char *)c->place[l->tensor].at +
                                                  at_point(&l->at, index, n) * (int64_t)hone_dtypes[t].bytes);
     return t == HONE_DTYPE_U8 || t == HONE_DTYPE_I8 ? (double)v.i32 - nothing : (double)v.f32;
-}
-static bool single_zero(const walk_call *c, int32_t zero) {
-    return zero < 0 || !c->in->tensor[c->in->x[zero].a].rank;
 }
 /* Rows, columns, batches and depth are all indices, each once; operands know what they should; the sums are
    the stage's. */
@@ -206,16 +207,14 @@ static void check_pool(const walk_call *c, const hone_match_pool *m, const char 
             const int64_t y = oy * v->stride + k / h->kernel * v->dilation - v->pad,
                           x = ox * h->stride + k % h->kernel * h->dilation - h->pad;
             if (y < 0 || y >= v->size || x < 0 || x >= h->size) continue;
-            const double f =
-                (double)at_of(NULL, c->place + m->x, HONE_DTYPE_F32,
-                              n * m->image_x + channel * m->channel_x + y * v->step_x + x * h->step_x);
+            const double f = at_of(c->place + m->x, c->in->tensor[m->x].dtype,
+                                   n * m->image_x + channel * m->channel_x + y * v->step_x + x * h->step_x);
             largest = isnan(f) || f > largest ? f : largest, sum += f, size += fabs(f), there++;
         }
         const double over = m->kind == HONE_POOL_AVERAGE_ALL ? (double)(v->kernel * h->kernel) : there;
         const double got = m->kind == HONE_POOL_LARGEST ? largest : sum / over;
-        const double want =
-            (double)at_of(NULL, c->place + m->y, HONE_DTYPE_F32,
-                          n * m->image_y + channel * m->channel_y + oy * v->step_y + ox * h->step_y);
+        const double want = at_of(c->place + m->y, c->in->tensor[m->y].dtype,
+                                  n * m->image_y + channel * m->channel_y + oy * v->step_y + ox * h->step_y);
         if (!isfinite(want) || !isfinite(got)) continue;
         if (fabs(got - want) > 0x1p-22 * (size + fabs(want)))
             fail_msg("%s: the pool gives %g at image %lld, channel %lld, [%lld][%lld]; the interpreter %g",

@@ -19,11 +19,13 @@ typedef struct {
     /* Likewise for products of quantized factors that should be products of this type: factors are
        dequantized before, and sums quantized behind. */
     uint64_t floats;
+    bool bytes; /* but for those that its units multiply as bytes */
 } hone_target;
 static inline bool hone_target_wants_last(const hone_target *t, hone_dtype d) {
     return t->channels_last >> d & 1;
 }
 static inline bool hone_target_wants_floats(const hone_target *t, hone_dtype d) { return t->floats >> d & 1; }
+static inline bool hone_target_wants_bytes(const hone_target *t) { return t->bytes; }
 static inline bool hone_target_wants_abreast(const hone_target *t, hone_dtype d) {
     return t->abreast >> d & 1;
 }

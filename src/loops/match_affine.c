@@ -103,9 +103,8 @@ bool hone_affine_inside(const hone_sized *c, const hone_slots_of *slots, int32_t
     }
     return true;
 }
-/* Is that what it is outside? It adds nothing to the sum then, or is never the largest. */
-static bool nothing(const hone_instance *in, int32_t x, hone_dtype dtype, hone_affine_into into,
-                    int32_t zero) {
+bool hone_affine_is_nothing(const hone_instance *in, int32_t x, hone_dtype dtype, hone_affine_into into,
+                            int32_t zero) {
     const hone_x *e = in->x + x;
     if (into == HONE_AFFINE_MAX && dtype != HONE_DTYPE_F32)
         return e->kind == HONE_X_CONST && e->type == HONE_I32 &&
@@ -132,7 +131,7 @@ bool hone_affine_of_load(const hone_sized *c, const hone_slots_of *slots, int32_
               : dtype != HONE_DTYPE_F32 && !half && !(into == HONE_AFFINE_MAX && is_byte))
         return false;
     *out = (hone_affine_load){.tensor = e->a};
-    bool fits = e->c >= 0 && nothing(in, e->c, dtype, into, zero);
+    bool fits = e->c >= 0 && hone_affine_is_nothing(in, e->c, dtype, into, zero);
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         hone_affine s;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;

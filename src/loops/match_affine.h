@@ -57,6 +57,9 @@ typedef enum {
 } hone_affine_into;
 bool hone_affine_of_load(const hone_sized *, const hone_slots_of *, int32_t x, hone_affine_into, int32_t zero,
                          hone_affine_load *out, hone_affine_load *first);
+/* Is x what a load of `into` is outside, so that it adds nothing to a sum, or is never the largest? zero: the
+   zero point of bytes; -1: there is none. */
+bool hone_affine_is_nothing(const hone_instance *, int32_t x, hone_dtype, hone_affine_into, int32_t zero);
 /* The offset of a load that is never outside; false: it is another kind of load. */
 bool hone_affine_inside(const hone_sized *, const hone_slots_of *, int32_t x, hone_affine *out);
 /* *to += step * by. False: too far for any memory. */

@@ -9,8 +9,6 @@
    Conditions that hold everywhere say nothing. Those that are left have to be the image's edges. */
 #include "loops/match_pool.h"
 
-#include <math.h>
-
 typedef struct {
     const hone_sized *c;
     const hone_instance *in;
@@ -38,7 +36,10 @@ static bool read_load(reading *r) {
     const hone_x *e = r->in->x + r->s->value;
     const bool largest = r->s->reduce == HONE_REDUCE_MAX;
     bool outside = false;
-    if (e->kind != HONE_X_LOAD || e->flat || r->in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
+    if (e->kind != HONE_X_LOAD || e->flat) return false;
+    const hone_dtype type = r->in->tensor[e->a].dtype;
+    if (type != HONE_DTYPE_F32 && !(largest && (type == HONE_DTYPE_U8 || type == HONE_DTYPE_I8)))
+        return false;
     r->load = e;
     for (int d = 0; d < r->in->tensor[e->a].rank; d++) {
         int64_t lo, hi;
@@ -51,9 +52,8 @@ static bool read_load(reading *r) {
         if (r->slot_out[d] == -2 || r->slot_in[d] == -2) return false;
     }
     if (!outside) return true;
-    if (e->c < 0 || r->in->x[e->c].kind != HONE_X_CONST || r->in->x[e->c].type != HONE_F32) return false;
-    const float none = r->in->x[e->c].k.f32;
-    return largest ? isinf(none) && none < 0 : none == 0;
+    return e->c >= 0 &&
+           hone_affine_is_nothing(r->in, e->c, type, largest ? HONE_AFFINE_MAX : HONE_AFFINE_FACTOR, -1);
 }
 /* Lines and pixels are the last two dims that a window moves along, or could; all before them are as in y. */
 static bool read_dims(reading *r, hone_match_pool *m) {
@@ -187,12 +187,13 @@ bool hone_match_pool_of(const hone_sized *c, int stage, hone_match_pool *m) {
     if ((!largest && s->reduce != HONE_REDUCE_SUM) || !plain(s) || s->n_index != 4 || s->n_reduce < 1 ||
         s->n_reduce > 2)
         return false;
-    if (stage + m->stages > in->n_stage || in->x[s->value].type != HONE_F32) return false;
+    if (stage + m->stages > in->n_stage || (!largest && in->x[s->value].type != HONE_F32)) return false;
     if (largest && stage + 1 < in->n_stage && s[1].follows) return false;
     m->y = s[m->stages - 1].tensor;
-    if (in->tensor[m->y].dtype != HONE_DTYPE_F32 || in->tensor[m->y].rank != 4) return false;
+    if (in->tensor[m->y].rank != 4) return false;
     if (!hone_affine_slots(c, stage, stage, &r.slots) || !read_load(&r)) return false;
     m->x = r.load->a;
+    if (in->tensor[m->y].dtype != in->tensor[m->x].dtype) return false;
     if (!read_dims(&r, m)) return false;
     m->kind = HONE_POOL_LARGEST;
     if (largest) return true;

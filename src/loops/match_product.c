@@ -12,15 +12,19 @@ typedef struct { /* a factor */
     int64_t stride[HONE_MAX_RANK];
     bool outside[HONE_MAX_RANK]; /* a subscript may be outside; there it is 0 */
 } factor;
-static bool factor_of(const hone_sized *c, const hone_slots_of *slots, int32_t x, factor *out) {
+static bool factor_of(const hone_sized *c, const hone_slots_of *slots, int32_t x, int32_t zero_point,
+                      bool integers, factor *out) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
     if (e->flat) return false;
     const hone_dtype type = in->tensor[e->a].dtype;
-    if (type != HONE_DTYPE_F32 && type != HONE_DTYPE_F16 && type != HONE_DTYPE_BF16) return false;
+    if (integers ? type != HONE_DTYPE_I8 && type != HONE_DTYPE_U8
+                 : type != HONE_DTYPE_F32 && type != HONE_DTYPE_F16 && type != HONE_DTYPE_BF16)
+        return false;
     *out = (factor){.x = x, .tensor = e->a};
-    const bool zero = e->c >= 0 && in->x[e->c].kind == HONE_X_CONST && in->x[e->c].type == HONE_F32 &&
-                      in->x[e->c].k.f32 == 0;
+    const bool zero =
+        e->c >= 0 &&
+        hone_affine_is_nothing(in, e->c, type, integers ? HONE_AFFINE_BYTES : HONE_AFFINE_FACTOR, zero_point);
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         int64_t lo, hi;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], out->dim + k)) return false;
@@ -171,13 +175,15 @@ bool hone_match_product_of(const hone_sized *c, int stage, hone_match_product *m
     factor f[2];
     *m = (hone_match_product){.stages = stage + 1 < in->n_stage && st[1].follows && st[1].over < 0 ? 2 : 1};
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || st->over >= 0 ||
-        in->x[st->value].type != HONE_F32 || !hone_match_factors_of(c, st->value, &p) || p.n != 2)
+        (in->x[st->value].type != HONE_F32 && in->x[st->value].type != HONE_I32) ||
+        !hone_match_factors_of(c, st->value, &p) || p.n != 2)
         return false;
+    m->integers = in->x[st->value].type == HONE_I32;
     hone_slots_of *w = &m->slots;
     if (!hone_affine_slots(c, stage, stage + m->stages - 1, w) || !stores(c, m, stage, stage + m->stages - 1))
         return false;
     for (int k = 0; k < 2; k++)
-        if (!factor_of(c, w, p.load[k], f + k)) return false;
+        if (!factor_of(c, w, p.load[k], p.zero[k], m->integers, f + k)) return false;
     int last = w->n_domain - 1, b = -1;
     while (last > 0 && w->extent[last] == 1) last--;
     if (last < 0) return false;
@@ -189,6 +195,7 @@ bool hone_match_product_of(const hone_sized *c, int stage, hone_match_product *m
     if (b < 0) return false;
     const factor *fa = f + 1 - b, *fb = f + b;
     m->a = fa->tensor, m->b = fb->tensor, m->alpha = p.alpha;
+    m->zero_a = p.zero[1 - b], m->zero_b = p.zero[b];
     m->at_a = fa->at.c, m->at_b = fb->at.c, m->at_c = m->store.c;
     bool moves =
         false; /* a subscript with an index of the domain and one of the sum, or one that may be outside */
@@ -252,6 +259,7 @@ hone_end_kind hone_match_end(const hone_sized *c, const hone_match_product *m, i
         else column &= !at.k[k];
     }
     if (number) return HONE_END_NUMBER;
-    if (in->tensor[e->a].dtype == HONE_DTYPE_F32 && column) return HONE_END_COLUMN;
+    const hone_dtype type = in->tensor[e->a].dtype;
+    if ((type == HONE_DTYPE_F32 || type == HONE_DTYPE_I32) && column) return HONE_END_COLUMN;
     return residual ? HONE_END_RESIDUAL : HONE_END_OTHER;
 }

@@ -27,6 +27,8 @@ typedef struct {
     int64_t at_a, at_b, at_c; /* first elements */
     int stages;               /* 1; 2: the stage after it is the epilogue, and c its target */
     double alpha;             /* numbers among the factors */
+    bool integers;            /* factors are bytes less zero_a and zero_b, expressions, or -1; sums are i32 */
+    int32_t zero_a, zero_b;
     hone_axes m, n, k, batch; /* neighbours that follow on in all of A, B and C are one */
     bool window;              /* m are its images, lines and pixels; k is lines, pixels and channels of it */
     hone_match_window w;
@@ -43,7 +45,7 @@ bool hone_match_product_of(const hone_sized *, int stage, hone_match_product *ou
 typedef enum {
     HONE_END_OTHER,
     HONE_END_NUMBER /* the same everywhere */,
-    HONE_END_COLUMN /* b[n], and of batches in turn */,
+    HONE_END_COLUMN /* b[n], and of batches in turn; f32 or i32 */,
     HONE_END_RESIDUAL /* as c */
 } hone_end_kind;
 hone_end_kind hone_match_end(const hone_sized *, const hone_match_product *, int32_t load, int64_t *at);

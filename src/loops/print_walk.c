@@ -48,11 +48,11 @@ bool hone_printer_open(hone_printer *p, const hone_print_words *words, const hon
     p->total = HONE_NEW_N(p->arena, uint8_t, x), p->named = HONE_NEW_N(p->arena, uint8_t, x);
     p->param_used = HONE_NEW_N(p->arena, uint8_t, in->n_param + 1),
     p->size_used = HONE_NEW_N(p->arena, uint8_t, t);
-    p->given = HONE_NEW_N(p->arena, uint8_t, x);
+    p->given = HONE_NEW_N(p->arena, uint8_t, x), p->said = HONE_NEW_N(p->arena, const char *, x);
     p->stride_used = HONE_NEW_N(p->arena, uint8_t, t * HONE_MAX_RANK);
     return p->param && p->tensor && p->index && p->held && p->taken && p->loaded && p->stored && p->flat &&
            p->strided && p->uses && p->always && p->total && p->named && p->param_used && p->size_used &&
-           p->stride_used && p->given;
+           p->stride_used && p->given && p->said;
 }
 
 /* ---- names --------------------------------------------------------------------------------------------- */
@@ -131,7 +131,8 @@ bool hone_print_checked(const hone_printer *p, const hone_x *e) { /* a load that
 static int children(const hone_printer *p, const hone_x *e,
                     int32_t *out) { /* HONE_MAX_RANK + 3 at most; those evaluated only sometimes come last */
     int n = 0;
-    if (p->given[e - p->in->x] || (e->kind == HONE_X_LOAD && p->held[e->a])) return 0;
+    if (p->given[e - p->in->x] || p->said[e - p->in->x] || (e->kind == HONE_X_LOAD && p->held[e->a]))
+        return 0;
     if (e->kind == HONE_X_LOAD) {
         for (int k = 0; k < (e->flat ? 1 : p->in->tensor[e->a].rank); k++) out[n++] = p->in->list[e->b + k];
         if (e->c >= 0 && hone_print_checked(p, e)) out[n++] = e->c;
@@ -255,6 +256,7 @@ static void constant(hone_printer *p, const hone_x *e) {
 bool hone_print_simple(const hone_printer *p, int32_t x) {
     if (x < 0) return true;
     int k = p->in->x[x].kind;
+    if (p->said[x]) return true;
     if (k == HONE_X_LOAD && p->held[p->in->x[x].a]) return true;
     return p->named[x] || k == HONE_X_CONST || k == HONE_X_INDEX || k == HONE_X_PARAM;
 }
@@ -338,6 +340,10 @@ void hone_print_expr(hone_printer *p, int32_t x) {
     if (e->type == HONE_F64) p->f64 = true;
     if (p->named[x]) {
         hone_text_put(p->out, "e%d", (int)x);
+        return;
+    }
+    if (p->said[x]) {
+        hone_text_put(p->out, "%s", p->said[x]);
         return;
     }
     switch (e->kind) {

@@ -49,8 +49,9 @@ typedef struct {
     /* written into the text: parameters (a float one: 1 as f32, 2 as f64), strides (HONE_MAX_RANK a tensor),
        sizes of tensors */
     uint8_t *param_used, *stride_used, *size_used;
-    uint8_t *given; /* expressions that a variable e12 holds already */
-    bool f64;       /* something was written that is a double */
+    uint8_t *given;    /* expressions that a variable e12 holds already */
+    const char **said; /* expressions: the text that stands for one, or NULL */
+    bool f64;          /* something was written that is a double */
 } hone_printer;
 
 /* False: no memory. The arena is the printer's. */

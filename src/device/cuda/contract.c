@@ -79,8 +79,9 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
     } tiles[] = {{32, 32, 1, 2},  {64, 32, 2, 1},  {32, 64, 1, 2},  {64, 64, 2, 2},
                  {128, 64, 4, 2}, {64, 128, 2, 4}, {128, 128, 2, 4}};
     int n = 0;
-    const bool matrix = p->in != HONE_CUDA_S8 || p->out == HONE_CUDA_S8 || p->out == HONE_CUDA_S32 ||
-                        p->out == HONE_CUDA_F32 || p->out == HONE_CUDA_F16;
+    const bool bytes = bytes_of[p->in] == 1, matrix = !bytes || p->out == HONE_CUDA_U8 ||
+                                                      p->out == HONE_CUDA_S8 || p->out == HONE_CUDA_S32 ||
+                                                      p->out == HONE_CUDA_F32 || p->out == HONE_CUDA_F16;
     /* of channels: the copy engine sees all of a pixel as one */
     const bool groups = p->window && p->p.batches > 1;
     const bool engine = gpu->major == 9 && inputs_aligned(p, 16) && matrix && !groups;
@@ -121,8 +122,7 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
                 if (n < most)
                     way[n++] = (hone_cuda_way){
                         HONE_CUDA_BY_COLUMNS, (p->p.m + 7) / 8 * 8, 16, steps, 1, 1, warps, 1};
-    if (to == 16 && !p->window && p->p.m <= 8 && p->in != HONE_CUDA_S8 &&
-        p->p.k % (16 / bytes_of[p->in]) == 0)
+    if (to == 16 && !p->window && p->p.m <= 8 && !bytes && p->p.k % (16 / bytes_of[p->in]) == 0)
         for (int columns = 1; columns <= 8; columns *= 2)
             for (int pieces = 4; pieces <= (p->p.m == 1 ? 16 : 8); pieces *= 2)
                 if (n < most)

@@ -25,6 +25,7 @@ hone_cuda_type hone_own_type(hone_dtype t) {
            : t == HONE_DTYPE_BF16 ? HONE_CUDA_BF16
            : t == HONE_DTYPE_I8   ? HONE_CUDA_S8
            : t == HONE_DTYPE_U8   ? HONE_CUDA_U8
+           : t == HONE_DTYPE_I32  ? HONE_CUDA_S32
                                   : HONE_CUDA_F32;
 }
 
@@ -32,7 +33,8 @@ hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call 
     const hone_instance *in = c->instance;
     *out = (hone_printed_own){0};
     const bool halves = c->how.precision == HONE_DTYPE_F16 || c->how.precision == HONE_DTYPE_BF16;
-    if (!halves && c->how.precision != HONE_PRECISION_TF32) return HONE_OK;
+    const bool floats =
+        halves || c->how.precision == HONE_PRECISION_TF32; /* else they stay as printed: exact */
     owned *o = HONE_NEW(arena, owned);
     hone_ref *ref = HONE_NEW_N(arena, hone_ref, in->n_stage + 1);
     int64_t *bytes = HONE_NEW_N(arena, int64_t, in->n_stage + 1);
@@ -46,10 +48,10 @@ hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call 
     bool any = false, matrix = false;
     int products = 0; /* a step has one choice */
     for (int k = 0; k < in->n_stage && in->n_tensor + out->n_ref < HONE_MOST_WHOLE;) {
-        if (halves) HONE_TRY(hone_own_attention_match(arena, c, k, o->attention + k));
-        HONE_TRY(hone_own_rows_match(arena, c, k, o->rows + k));
+        if (floats) HONE_TRY(hone_own_attention_match(arena, c, k, o->attention + k));
+        if (floats) HONE_TRY(hone_own_rows_match(arena, c, k, o->rows + k));
         HONE_TRY(hone_own_pool_match(arena, c, k, o->pool + k));
-        HONE_TRY(hone_own_columns_match(arena, c, k, o->columns + k));
+        if (floats) HONE_TRY(hone_own_columns_match(arena, c, k, o->columns + k));
         any |= o->attention[k] || o->rows[k] || o->pool[k] || o->columns[k],
             matrix |= o->attention[k] != NULL;
         ref[out->n_ref] = (hone_ref){.base = HONE_BASE_NONE};
@@ -127,7 +129,10 @@ hone_status hone_own_compile(void *gpu, const hone_launch *l, const char *cache,
     const hone_kept kept = hone_kept_name(cache, "cubin", (const char *const[]){l->text, arch, compiler}, 3);
     void *code = hone_kept_get(&kept, &bytes);
     if (!code) {
-        HONE_TRY(hone_nvrtc_compile(l->text, l->entry, arch, &code, &bytes));
+        const bool whole = (own->kind == HONE_OWN_PRODUCT && hone_cuda_is_byte(own->product.in)) ||
+                           (own->kind == HONE_OWN_DEPTHWISE && hone_cuda_is_byte(own->depthwise.type));
+        HONE_TRY(
+            (whole ? hone_nvrtc_compile_exact : hone_nvrtc_compile)(l->text, l->entry, arch, &code, &bytes));
         hone_kept_put(&kept, code, bytes);
     }
     hone_cuda_kernel loaded = {0};
@@ -148,8 +153,9 @@ hone_status hone_own_run(hone_cuda *g, void *kernel, const hone_launch *l, const
     const hone_own_launch *o = l->own;
     const hone_cuda_kernel k = {.function = kernel};
     const hone_cuda_address a = address(m, o->a), b = address(m, o->b), c = address(m, o->c),
-                            bias = address(m, o->bias), residual = address(m, o->residual),
-                            v = address(m, o->v), workspace = address(m, o->workspace);
+                            bias = address(m, o->bias), whole = address(m, o->whole),
+                            residual = address(m, o->residual), v = address(m, o->v),
+                            workspace = address(m, o->workspace);
     if ((a | b | c | residual | v) % (unsigned)o->aligned)
         return hone_fail(HONE_NOT_SUPPORTED,
                          "a tensor in GPU memory is not aligned to %d bytes, as its kernel wants it",
@@ -159,7 +165,7 @@ hone_status hone_own_run(hone_cuda *g, void *kernel, const hone_launch *l, const
         return hone_blas_run(g, o->blas, &(hone_blas_places){a, b, c, bias, residual, workspace});
     if (o->kind == HONE_OWN_DEPTHWISE) {
         hone_cuda_window w = o->depthwise.p;
-        w.x = a, w.w = b, w.y = c, w.bias = bias, w.residual = residual;
+        w.x = a, w.w = b, w.y = c, w.bias = bias, w.whole = whole, w.residual = residual;
         return hone_cuda_launch(g, &k, &o->shape, &w);
     }
     if (o->kind == HONE_OWN_FIRST) {
@@ -188,7 +194,7 @@ hone_status hone_own_run(hone_cuda *g, void *kernel, const hone_launch *l, const
     hone_cuda_product p = o->product;
     hone_cuda_contract_args args;
     if (p.window) p.window = &o->window;
-    p.p.a = a, p.p.b = b, p.p.c = c, p.p.bias = bias, p.p.residual = residual;
+    p.p.a = a, p.p.b = b, p.p.c = c, p.p.bias = bias, p.p.whole = whole, p.p.residual = residual;
     p.p.workspace = workspace, p.p.counters = (hone_cuda_address)(uintptr_t)m->counters;
     HONE_TRY(hone_cuda_contract_fill(g, &p, &o->way, &args));
     return hone_cuda_launch(g, &k, &o->shape, &args);

@@ -48,7 +48,7 @@ typedef struct { /* of a launch: everything but addresses */
         };
     };
     /* attention: q, k, y, -, mask, …; v: rows: x, weight, y, bias */
-    hone_own_place a, b, c, bias, residual, workspace;
+    hone_own_place a, b, c, bias, whole, residual, workspace;
     hone_own_place v;
     const hone_blas_plan *blas;
     int aligned; /* bytes that every address was taken to be a multiple of, when the kernel was chosen */
@@ -56,7 +56,7 @@ typedef struct { /* of a launch: everything but addresses */
 
 /* ---- copies that put an operand in the form that a kernel reads: printed, so that they compile with the
    others --- */
-enum { HONE_OWN_COPY_AXES = 5 };
+enum { HONE_OWN_COPY_AXES = 6 };
 typedef struct {
     /* of the source; outermost first */
     int64_t extent[HONE_OWN_COPY_AXES], stride[HONE_OWN_COPY_AXES];

@@ -16,17 +16,20 @@ int64_t hone_own_copy_bytes(const hone_own_copy *c) {
     for (int k = 0; k < AXES - 1; k++) n *= c->extent[k];
     return n;
 }
-static const char *element(hone_dtype t) { return hone_dtypes[t].bytes == 2 ? "uint16_t" : "float"; }
+static const char *element(hone_dtype t) {
+    return hone_dtypes[t].bytes == 1 ? "uint8_t" : hone_dtypes[t].bytes == 2 ? "uint16_t" : "float";
+}
 static const char *print(hone_arena *arena, const char *name, const hone_own_copy *c, int piece, bool across,
                          bool narrow) {
     const char *const along = "    const count at = i % pieces;\n    i /= pieces;\n",
-                      *const before = "    const count i3 = i % (count)e3;\n    i /= (count)e3;\n";
+                      *const before = "    const count i4 = i % (count)e4;\n    i /= (count)e4;\n";
     hone_text t = {0};
     hone_text_put(
         &t,
         "HONE_ENTRY(%s, %d)(const %s *const x, %s *const y, const int64_t total, const int64_t first, "
         "const int64_t padded, const int64_t e1, const int64_t e2, const int64_t e3, const int64_t e4, "
-        "const int64_t s0, const int64_t s1, const int64_t s2, const int64_t s3, const int64_t s4) {\n"
+        "const int64_t e5, const int64_t s0, const int64_t s1, const int64_t s2, const int64_t s3, "
+        "const int64_t s4, const int64_t s5) {\n"
         "    HONE_BEGIN();\n"
         "    typedef %s count;\n"
         "    union { %s one[%d]; uint32_t w[4]; } v;\n"
@@ -38,15 +41,23 @@ static const char *print(hone_arena *arena, const char *name, const hone_own_cop
     hone_text_put(&t, "%s%s", across ? before : along, across ? along : before);
     hone_text_put(
         &t,
+        "    const count i3 = i %% (count)e3;\n"
+        "    i /= (count)e3;\n"
         "    const count i2 = i %% (count)e2;\n"
         "    i /= (count)e2;\n"
-        "    const count i1 = i %% (count)e1, i0 = i / (count)e1, i4 = at * %du;\n"
+        "    const count i1 = i %% (count)e1, i0 = i / (count)e1, i5 = at * %du;\n"
         "    const %s *const from = x + first + (int64_t)i0 * s0 + (int64_t)i1 * s1 + (int64_t)i2 * s2 +\n"
-        "        (int64_t)i3 * s3 + (int64_t)i4 * s4;\n"
-        "    %s *const to = y + ((((int64_t)i0 * e1 + i1) * e2 + i2) * e3 + i3) * padded + i4;\n"
-        "    _Pragma(\"unroll\") for (int k = 0; k < %d; k++)\n"
-        "        v.one[k] = hone_put_%s_f32((int64_t)i4 + k < e4 ? hone_get_%s(from[k * s4]) : 0.0f, 0);\n",
-        piece, element(c->from), element(c->to), piece, hone_dtypes[c->to].name, hone_dtypes[c->from].name);
+        "        (int64_t)i3 * s3 + (int64_t)i4 * s4 + (int64_t)i5 * s5;\n"
+        "    %s *const to = y + (((((int64_t)i0 * e1 + i1) * e2 + i2) * e3 + i3) * e4 + i4) * padded + i5;\n"
+        "    _Pragma(\"unroll\") for (int k = 0; k < %d; k++)\n",
+        piece, element(c->from), element(c->to), piece);
+    if (hone_dtypes[c->to].bytes == 1)
+        hone_text_put(&t, "        v.one[k] = (int64_t)i5 + k < e5 ? from[k * s5] : 0;\n");
+    else
+        hone_text_put(&t,
+                      "        v.one[k] = hone_put_%s_f32((int64_t)i5 + k < e5 ? hone_get_%s(from[k * s5]) : "
+                      "0.0f, 0);\n",
+                      hone_dtypes[c->to].name, hone_dtypes[c->from].name);
     if (piece == 1) hone_text_put(&t, "    *to = v.one[0];\n}\n");
     else
         hone_text_put(&t, "#ifdef __CUDACC__\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    own_pool: the largest value of a window, or its average, by the kernel of src/kernels/cuda/window.cu, where
-   channels lie side by side in halves. A part of something wider (a Concat's) is read and written in
-   place. */
+   channels lie side by side, in halves or bytes. A part of something wider (a Concat's) is read and
+   written in place. */
 #include "device/cuda/own.h"
 #include "loops/match_pool.h"
 
@@ -35,6 +35,9 @@ hone_status hone_own_pool_match(hone_arena *arena, const hone_device_call *c, in
     hone_match_pool m;
     *out = NULL;
     if (!hone_match_pool_of(&c->sized, stage, &m) || !suits(&m)) return HONE_OK;
+    /* of bytes the largest is exact in every precision; of floats it is not looked for without one */
+    const bool bytes = c->instance->tensor[m.y].dtype != HONE_DTYPE_F32;
+    if (!bytes && c->how.precision == HONE_DTYPE_NONE) return HONE_OK;
     hone_own_pool *p = HONE_NEW(arena, hone_own_pool);
     if (!p) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     p->m = m;
@@ -55,6 +58,7 @@ hone_status hone_own_pool_take(hone_arena *arena, const hone_cuda_facts *gpu, co
                            .bias = none,
                            .residual = none,
                            .v = none,
+                           .whole = none,
                            .workspace = none};
     own.depthwise = (hone_cuda_windowed){.kind = kind_of[m->kind],
                                          .type = hone_own_type(type),

@@ -1,152 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
    own_product: products, convolutions and depthwise convolutions by the tensor cores' kernels: the match
-   (loops/match_product.h) as the kernel's struct, weights packed once as rows of K, operands that do not lie
-   as the kernel reads them copied before, and the stage that follows as its epilogue. */
-#include <math.h>
+   (loops/match_product.h) as the kernel's struct, operands that do not lie as the kernel reads them copied
+   before, and its launch. Products of bytes less their zero points are computed in integers, whatever
+   precision was asked for: they lose nothing. */
+#include "device/cuda/own_product.h"
+
 #include <string.h>
 
-#include "device/cuda/own.h"
 #include "device/cuda/pack.h"
-#include "loops/match_product.h"
 #include "loops/print_target.h"
 
-struct hone_own_product {
-    hone_match_product m;
-    bool depthwise, constant;       /* B is packed ahead */
-    bool first;                     /* few channels of an image, which is read as it lies */
-    bool copy_a, copy_b;            /* whatever they are stored as */
-    hone_dtype half;                /* of factors; F32: tf32 */
-    int piece;                      /* values of 16 bytes, as kernels read them */
-    hone_axes rows, columns, batch; /* as the kernel walks them: at most one each */
-    int64_t depth;                  /* of a row of B in memory, and of A where it is copied */
-    int64_t channels;               /* window: with zeros behind, where A is copied */
-    const char *epilogue;
-    int ref, bias, residual; /* of packed weights; tensors, or -1 */
-    int64_t bias_at, residual_at;
-    bool blas; /* by cuBLASLt, with these ends; it has a choice at all */
-    int ends;
-    bool chooses;
-    int64_t packed_bias; /* where a bias in halves is behind the packed weights; 0: nowhere */
-    hone_decision decision;
-};
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
-static int64_t count(const hone_axes *a) {
+int64_t hone_own_count(const hone_axes *a) {
     int64_t n = 1;
     for (int k = 0; k < a->n; k++) n *= a->at[k].extent;
     return n;
 }
 
-/* ---- epilogues ---- */
-typedef struct {
-    const hone_device_call *c;
-    hone_own_product *p;
-    hone_printer *to;
-    int acc;
-    bool fits;
-} ending;
-static void look(ending *e, int32_t x) {
-    const hone_instance *in = e->c->instance;
-    const hone_x *n = in->x + x;
-    int64_t at = 0;
-    if (!e->fits) return;
-    switch (n->kind) {
-    case HONE_X_CONST: return;
-    case HONE_X_INDEX: e->fits = false; return;
-    case HONE_X_PARAM: {
-        const double v = in->param_real[n->a] ? e->c->param[n->a].f : (double)e->c->param[n->a].i;
-        e->to->param[n->a] = in->param_real[n->a] ? hone_arena_text(e->to->arena, "(%a)", v)
-                                                  : hone_arena_text(e->to->arena, "((int64_t)%lld)",
-                                                                    (long long)e->c->param[n->a].i);
-        e->fits &= e->to->param[n->a] != NULL && isfinite(v);
-        return;
-    }
-    case HONE_X_LOAD: {
-        if (n->a == e->acc) {
-            e->to->held[n->a] = e->p->m.alpha == 1 ? "v" : "(a->alpha * v)";
-            return;
-        }
-        const hone_end_kind kind = hone_match_end(&e->c->sized, &e->p->m, x, &at);
-        const char *was = e->to->held[n->a];
-        const hone_dtype stored = in->tensor[n->a].dtype;
-        if (stored == HONE_DTYPE_I8 ||
-            stored == HONE_DTYPE_U8) { /* a zero point; a residual as C is stored */
-            const hone_ref r = e->c->ref[n->a];
-            if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] && !was &&
-                hone_base_is_constant(r.base)) {
-                const char *v = (const char *)hone_packs_constant(e->c->packs, r.base) + r.offset + at;
-                e->to->held[n->a] = hone_arena_text(
-                    e->to->arena, "(%d)", stored == HONE_DTYPE_I8 ? *(const int8_t *)v : *(const uint8_t *)v);
-                return;
-            }
-            if (kind != HONE_END_RESIDUAL || stored != in->tensor[e->p->m.c].dtype ||
-                (e->p->residual >= 0 && e->p->residual != n->a))
-                break;
-            e->p->residual = n->a, e->p->residual_at = at, e->to->held[n->a] = "((int)residual)";
-            return;
-        }
-        if (n->type != HONE_F32) break;
-        if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] &&
-            in->tensor[n->a].dtype == HONE_DTYPE_F32) {
-            const hone_ref r = e->c->ref[n->a];
-            if (!hone_base_is_constant(r.base)) break;
-            float v;
-            memcpy(&v, (const char *)hone_packs_constant(e->c->packs, r.base) + r.offset + at * 4, 4);
-            if (!isfinite(v) || was) break;
-            e->to->held[n->a] = hone_arena_text(e->to->arena, "(%af)", (double)v);
-            return;
-        }
-        if (kind == HONE_END_COLUMN && e->c->constant && e->c->constant[n->a] &&
-            in->tensor[n->a].dtype == HONE_DTYPE_F32) {
-            if (e->p->bias >= 0 && e->p->bias != n->a) break;
-            e->p->bias = n->a, e->p->bias_at = at, e->to->held[n->a] = "bias";
-            return;
-        }
-        if (kind == HONE_END_RESIDUAL) {
-            if (e->p->residual >= 0 && e->p->residual != n->a) break;
-            e->p->residual = n->a, e->p->residual_at = at, e->to->held[n->a] = "residual";
-            return;
-        }
-        break;
-    }
-    default:
-        if (n->a >= 0) look(e, n->a);
-        if (n->b >= 0) look(e, n->b);
-        if (n->c >= 0) look(e, n->c);
-        return;
-    }
-    e->fits = false;
+int64_t hone_own_columns_of(const hone_match_product *m) {
+    return hone_own_count(&m->n) * (m->window ? hone_own_count(&m->batch) : 1);
 }
-static bool is_byte(hone_dtype t) { return t == HONE_DTYPE_I8 || t == HONE_DTYPE_U8; }
-static hone_status epilogue_of(hone_arena *arena, const hone_device_call *c, int stage, hone_own_product *p) {
-    enum { MOST_TEXT = 3000 };
-    p->bias = p->residual = -1, p->epilogue = NULL;
-    if (p->m.stages == 1) {
-        p->epilogue = p->m.alpha == 1 ? "v" : "a->alpha * v";
-        return HONE_OK;
-    }
-    hone_text text = {0};
-    hone_printer printer;
-    const hone_stage *z = c->instance->stage + stage + 1;
-    hone_status s =
-        hone_printer_open(&printer, &hone_print_target_of(HONE_LANG_CUDA)->words, c->instance, &text)
-            ? HONE_OK
-            : no_memory();
-    /* what is stored in a byte is clamped to its range there */
-    ending e = {c, p, &printer, c->instance->stage[stage].tensor,
-                z->saturate == is_byte(c->instance->tensor[p->m.c].dtype) && !z->reduce && !z->skip};
-    if (!s) look(&e, z->value);
-    if (!s && e.fits) {
-        hone_print_expr(&printer, z->value);
-        if (text.failed) s = no_memory();
-        else if (text.n < MOST_TEXT && !printer.f64 &&
-                 (c->instance->x[z->value].type == HONE_F32 || z->saturate))
-            if (!(p->epilogue = hone_arena_text(arena, "%s", text.text))) s = no_memory();
-    }
-    if (printer.arena) hone_arena_destroy(printer.arena);
-    hone_text_free(&text);
-    return s;
+bool hone_own_begins(const hone_own_product *p) {
+    return p->m.integers && (p->whole >= 0 || (p->zero_a && !p->depthwise));
 }
+bool hone_own_is_byte(hone_dtype t) { return t == HONE_DTYPE_I8 || t == HONE_DTYPE_U8; }
 
 /* ---- how the kernel sees it ---- */
 /* neighbours that follow on in C, and in what is not copied */
@@ -190,7 +68,7 @@ static bool channels_last(const hone_match_window *w) { /* as the kernel reads i
 }
 static bool plain_product(hone_own_product *p) {
     const hone_match_product *m = &p->m;
-    const int64_t k = count(&m->k);
+    const int64_t k = hone_own_count(&m->k);
     const int64_t piece = p->piece;
     p->depth = up(k, piece);
     hone_axes deep_b;
@@ -223,7 +101,7 @@ static bool image_product(hone_own_product *p) {
         p->channels = up(w->channels, p->piece), p->copy_a = !channels_last(w) || w->channels % p->piece;
     else p->channels = w->channels, p->copy_a = !channels_last(w);
     p->depth = w->kernel_y * w->kernel_x * p->channels;
-    return walks(p) && (w->groups == 1 || !p->batch.n || p->batch.at[0].c == count(&p->m.n));
+    return walks(p) && (w->groups == 1 || !p->batch.n || p->batch.at[0].c == hone_own_count(&p->m.n));
 }
 /* A match's window as kernels have it, of channels that are counted as each kernel counts them. */
 static hone_cuda_window window_of(const hone_match_window *w, int64_t channels) {
@@ -245,28 +123,29 @@ static hone_cuda_window window_of(const hone_match_window *w, int64_t channels) 
 /* An image of few channels, whatever the order of its elements. */
 static hone_cuda_first_layer first_layer(const hone_own_product *p, hone_dtype image, hone_dtype out) {
     const hone_match_window *w = &p->m.w;
-    return (hone_cuda_first_layer){.in = hone_own_type(p->half),
-                                   .out = hone_own_type(out),
-                                   .image = hone_own_type(image),
-                                   .epilogue = p->epilogue,
-                                   .p = {.p = {.m = (int)count(&p->m.m),
-                                               .n = (int)count(&p->m.n),
-                                               .k = (int)count(&p->m.k),
-                                               .batches = 1,
-                                               .splits = 1,
-                                               .alpha = (float)p->m.alpha,
-                                               .pitch_c = p->rows.n ? p->rows.at[0].c : count(&p->m.n)},
-                                         .w = window_of(w, w->channels),
-                                         .image = w->image_step,
-                                         .line = w->line_step,
-                                         .pixel = w->pixel_step,
-                                         .channel = w->channel_step}};
+    return (hone_cuda_first_layer){
+        .in = hone_own_type(p->half),
+        .out = hone_own_type(out),
+        .image = hone_own_type(image),
+        .epilogue = p->epilogue,
+        .p = {.p = {.m = (int)hone_own_count(&p->m.m),
+                    .n = (int)hone_own_count(&p->m.n),
+                    .k = (int)hone_own_count(&p->m.k),
+                    .batches = 1,
+                    .splits = 1,
+                    .alpha = (float)p->m.alpha,
+                    .pitch_c = p->rows.n ? p->rows.at[0].c : hone_own_count(&p->m.n)},
+              .w = window_of(w, w->channels),
+              .image = w->image_step,
+              .line = w->line_step,
+              .pixel = w->pixel_step,
+              .channel = w->channel_step}};
 }
 static bool few_channels(hone_own_product *p, const hone_cuda_facts *gpu) {
     const hone_match_window *w = &p->m.w;
     hone_cuda_first_way way;
-    if (p->half == HONE_DTYPE_F32 || !p->constant || w->groups != 1 || w->channels > 4 || w->pad_y < 0 ||
-        w->pad_x < 0)
+    if (p->half == HONE_DTYPE_F32 || p->m.integers || !p->constant || w->groups != 1 || w->channels > 4 ||
+        w->pad_y < 0 || w->pad_x < 0)
         return false;
     p->copy_a = true; /* how A lies is no matter */
     if (!walks(p) || p->batch.n) return false;
@@ -281,6 +160,15 @@ static bool pointwise(const hone_match_window *w) { /* a product of pixels */
     return w->kernel_y == 1 && w->kernel_x == 1 && w->stride_y == 1 && w->stride_x == 1 && !w->pad_y &&
            !w->pad_x && w->groups == 1;
 }
+/* Large patches that share no pixel: each is a row of A when it has been copied. */
+static bool patches(const hone_match_product *m) {
+    enum { LEAST = 256 };
+    const hone_match_window *w = &m->w;
+    return w->groups == 1 && w->channels <= 4 && w->kernel_y == w->stride_y && w->kernel_x == w->stride_x &&
+           !w->pad_y && !w->pad_x && w->dilation_y == 1 && w->dilation_x == 1 && !m->batch.n &&
+           w->kernel_y * w->kernel_x * w->channels >= LEAST && w->out_height * w->stride_y <= w->height &&
+           w->out_width * w->stride_x <= w->width;
+}
 static bool depthwise(hone_own_product *p) {
     const hone_match_window *w = &p->m.w;
     if (!p->constant || w->channels != 1 || p->m.n.n || p->m.batch.n != 1 || p->m.batch.at[0].c != 1)
@@ -293,187 +181,55 @@ static bool depthwise(hone_own_product *p) {
     return p->rows.n <= 1 && (!p->rows.n || p->rows.at[0].c == w->groups);
 }
 
-/* ---- packed weights ---- */
-typedef struct {
-    const char *source;
-    hone_dtype from, to;
-    int64_t outer, batch_step;                                    /* batches */
-    hone_axes n, k;                                               /* b: steps in the source */
-    int64_t taps[2], tap_step[2], channels, channel_step, padded; /* window */
-    int64_t depth;
-    bool window, depthwise, first;
-    const char *bias; /* f32, behind the weights; NULL: none */
-    int64_t n_bias, bias_at;
-} packing;
-static float value_at(const packing *p, int64_t at) {
-    return p->from == HONE_DTYPE_F32
-               ? ((const float *)(const void *)p->source)[at]
-               : hone_dtype_load(p->from, p->source + at * hone_dtypes[p->from].bytes).f32;
-}
-static int64_t offset(const hone_axes *a, int64_t i) {
-    int64_t at = 0;
-    for (int k = a->n - 1; k >= 0; k--) at += i % a->at[k].extent * a->at[k].b, i /= a->at[k].extent;
-    return at;
-}
-enum { LINE = 512 }; /* values that are gathered, then narrowed */
-typedef struct {
-    const packing *p;
-    float value[LINE];
-    int n;
-    char *to;
-} line;
-static float tf32_of(float v) { /* the nearest; what is exactly between goes to the even one */
-    uint32_t bits;
-    memcpy(&bits, &v, 4);
-    if ((bits & 0x7f800000u) == 0x7f800000u) return v;
-    bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
-    memcpy(&v, &bits, 4);
-    return v;
-}
-static void flush(line *l) {
-    const hone_dtype to = l->p->to;
-    for (int k = 0; k < l->n && to == HONE_DTYPE_F32; k++) l->value[k] = tf32_of(l->value[k]);
-    hone_dtype_store_n(to, l->to, HONE_F32, l->value, (size_t)l->n, false);
-    l->to += l->n * (int)hone_dtypes[to].bytes, l->n = 0;
-}
-static inline void put(line *l, float v) {
-    l->value[l->n++] = v;
-    if (l->n == LINE) flush(l);
-}
-static void pack_row(const packing *p, int64_t at, char *to) {
-    line l = {.p = p, .n = 0, .to = to};
-    if (!p->window && p->k.n == 1)
-        for (int64_t q = 0; q < p->k.at[0].extent; q++) put(&l, value_at(p, at + q * p->k.at[0].b));
-    else if (!p->window)
-        for (int64_t q = 0; q < count(&p->k); q++) put(&l, value_at(p, at + offset(&p->k, q)));
-    for (int64_t y = 0; p->window && y < p->taps[0]; y++)
-        for (int64_t x = 0; x < p->taps[1]; x++) {
-            const int64_t tap = at + y * p->tap_step[0] + x * p->tap_step[1];
-            for (int64_t c = 0; c < p->channels; c++) put(&l, value_at(p, tap + c * p->channel_step));
-            for (int64_t c = p->channels; c < p->padded; c++) put(&l, 0);
-        }
-    flush(&l);
-    const int64_t left = to + p->depth * hone_dtypes[p->to].bytes - l.to;
-    if (left > 0) memset(l.to, 0, (size_t)left);
-}
-static void pack(const void *arg, void *dst, int part, int parts) {
-    const packing *p = arg;
-    if (p->depthwise) { /* f32, taps outermost */
-        float *to = dst;
-        for (int64_t y = 0; y < p->taps[0] && !part; y++)
-            for (int64_t x = 0; x < p->taps[1]; x++)
-                for (int64_t g = 0; g < p->outer; g++)
-                    *to++ = value_at(p, y * p->tap_step[0] + x * p->tap_step[1] + g * p->batch_step);
-        return;
-    }
-    const int64_t columns = count(&p->n), rows = p->outer * columns;
-    uint16_t taps[HONE_CUDA_FIRST_MOST]; /* one output's weights, before they go into pieces */
-    for (int64_t n = columns * part / parts; p->first && n < columns * (part + 1) / parts; n++) {
-        packing plain = *p;
-        plain.depth = p->taps[0] * p->taps[1] * p->channels;
-        pack_row(&plain, offset(&p->n, n), (char *)taps);
-        hone_cuda_pack_first_layer(taps, 1, (size_t)p->taps[0], (size_t)p->taps[1], (size_t)p->channels,
-                                   (uint16_t *)dst + n * p->depth);
-    }
-    if (p->first) return;
-    if (p->bias && !part)
-        hone_dtype_store_n(p->to, (char *)dst + p->bias_at, HONE_F32, p->bias, (size_t)p->n_bias, false);
-    for (int64_t r = rows * part / parts; r < rows * (part + 1) / parts; r++)
-        pack_row(p, r / columns * p->batch_step + offset(&p->n, r % columns),
-                 (char *)dst + r * p->depth * hone_dtypes[p->to].bytes);
-}
-static hone_status keep(const hone_device_call *c, hone_own_product *p, hone_ref *packed, int64_t *bytes) {
-    const hone_match_product *m = &p->m;
-    const hone_ref r = c->ref[m->b];
-    packing k = {.from = c->instance->tensor[m->b].dtype,
-                 .to = p->half,
-                 .outer = p->batch.n && p->batch.at[0].b ? p->batch.at[0].extent : 1,
-                 .batch_step = p->batch.n ? p->batch.at[0].b : 0,
-                 .n = m->n,
-                 .k = m->k,
-                 .taps = {m->w.kernel_y, m->w.kernel_x},
-                 .tap_step = {m->w.b_y, m->w.b_x},
-                 .channels = m->w.channels,
-                 .channel_step = m->w.b_channel,
-                 .padded = p->channels,
-                 .depth = p->depth,
-                 .window = m->window,
-                 .depthwise = p->depthwise,
-                 .first = p->first};
-    const int64_t key[] = {101 + p->depthwise + 2 * p->first,
-                           k.to,
-                           k.from,
-                           r.offset + m->at_b,
-                           k.outer,
-                           k.batch_step,
-                           k.depth,
-                           k.padded,
-                           k.tap_step[0],
-                           k.tap_step[1],
-                           k.channel_step,
-                           k.n.n ? k.n.at[k.n.n - 1].b : 0,
-                           k.k.n ? k.k.at[k.k.n - 1].b : 0,
-                           k.k.n ? k.k.at[0].b : 0,
-                           k.n.n ? k.n.at[0].b : 0,
-                           count(&k.n),
-                           p->packed_bias,
-                           p->packed_bias ? c->ref[p->bias].base : 0,
-                           p->packed_bias ? c->ref[p->bias].offset + p->bias_at * 4 : 0};
-    k.source =
-        (const char *)hone_packs_constant(c->packs, r.base) + r.offset + m->at_b * hone_dtypes[k.from].bytes;
-    *bytes = p->depthwise ? k.taps[0] * k.taps[1] * k.outer * 4
-                          : k.outer * count(&k.n) * p->depth * hone_dtypes[k.to].bytes;
-    if (p->packed_bias) {
-        const hone_ref e = c->ref[p->bias];
-        k.n_bias = count(&m->n), k.bias_at = p->packed_bias = up(*bytes, 256);
-        k.bias = (const char *)hone_packs_constant(c->packs, e.base) + e.offset + p->bias_at * 4;
-        *bytes = k.bias_at + k.n_bias * hone_dtypes[k.to].bytes;
-    }
-    const hone_packing of = {.source = k.source,
-                             .source_bytes = 0,
-                             .bytes = (size_t)*bytes,
-                             .parts = *bytes > 1 << 18 ? 32 : 1,
-                             .fill = pack,
-                             .arg = &k,
-                             .arg_bytes = sizeof k};
-    *packed = (hone_ref){hone_packs_get(c->packs, key, (int)(sizeof key / sizeof *key), &of), -1, 0};
-    return packed->base == HONE_BASE_NONE ? no_memory() : HONE_OK;
-}
-
-/* Does a weight leave f16's range? What lies between the first and the last of them counts, too. */
-static bool leave_range(const hone_device_call *c, const hone_own_product *p) {
-    const float most = 65504;
-    const hone_match_product *m = &p->m;
-    const hone_axes *const all[] = {&m->n, &m->k, &m->batch};
-    int64_t last = 0;
-    if (c->instance->tensor[m->b].dtype != HONE_DTYPE_F32) return false;
-    for (int q = 0; q < 3; q++)
-        for (int k = 0; k < all[q]->n; k++)
-            if (all[q]->at[k].b > 0) last += (all[q]->at[k].extent - 1) * all[q]->at[k].b;
-    const hone_ref r = c->ref[m->b];
-    const float *w =
-        (const float *)(const void *)((const char *)hone_packs_constant(c->packs, r.base) + r.offset) +
-        m->at_b;
-    bool fit = true;
-    for (int64_t k = 0; k <= last; k++) fit &= fabsf(w[k]) <= most;
-    return !fit;
-}
-
 /* ---- the match ---- */
 static bool fits(hone_own_product *p, const hone_cuda_facts *gpu) {
     enum { LEAST_WORK = 1 << 15, MOST = 1 << 30 };
     const hone_match_product *m = &p->m;
-    const double work =
-        (double)count(&m->m) * (double)count(&m->n) * (double)count(&m->k) * (double)count(&m->batch);
-    if (work < LEAST_WORK || count(&m->m) > MOST || count(&m->n) > MOST || count(&m->k) > MOST ||
-        count(&m->batch) > 65535 * 16)
+    const double work = (double)hone_own_count(&m->m) * (double)hone_own_count(&m->n) *
+                        (double)hone_own_count(&m->k) * (double)hone_own_count(&m->batch);
+    if (work < LEAST_WORK || hone_own_count(&m->m) > MOST || hone_own_count(&m->n) > MOST ||
+        hone_own_count(&m->k) > MOST || hone_own_count(&m->batch) > 65535 * 16)
         return false;
     p->depthwise = m->window && m->shares_columns;
     if (p->depthwise) return depthwise(p);
     if (!m->n.n && m->window) return false;
+    if (m->window && p->constant && patches(m)) p->m.window = false;
     p->first = m->window && gpu && few_channels(p, gpu);
     if (p->first) return true;
     return m->window ? image_product(p) : plain_product(p);
+}
+/* ---- bytes ---- */
+bool hone_own_number(const hone_device_call *c, int tensor, int *out) {
+    const hone_tensor *t = c->instance->tensor + tensor;
+    const hone_ref r = c->ref[tensor];
+    if (!c->constant || !c->constant[tensor] || !hone_base_is_constant(r.base) || !hone_own_is_byte(t->dtype))
+        return false;
+    const char *v = (const char *)hone_packs_constant(c->packs, r.base) + r.offset;
+    int64_t n = 1; /* of constants the elements lie one behind the other */
+    for (int k = 0; k < t->rank; k++) n *= c->stride[tensor][k] ? c->param[t->dim[k]].i : 1;
+    for (int64_t k = 0; k < n; k++) {
+        const int one = t->dtype == HONE_DTYPE_I8 ? ((const int8_t *)v)[k] : ((const uint8_t *)v)[k];
+        if (k && one != *out) return false;
+        *out = one;
+    }
+    return n > 0;
+}
+/* Where windows reach outside of the image A is its zero point, and the kernel reads zeros. */
+static bool reaches_outside(const hone_match_window *w) {
+    return w->pad_y > 0 || w->pad_x > 0 ||
+           (w->out_height - 1) * w->stride_y + (w->kernel_y - 1) * w->dilation_y - w->pad_y >= w->height ||
+           (w->out_width - 1) * w->stride_x + (w->kernel_x - 1) * w->dilation_x - w->pad_x >= w->width;
+}
+/* Zero points are numbers; what they are taken away from stays bytes. */
+static bool bytes_fit(const hone_device_call *c, hone_own_product *p) {
+    const hone_instance *in = c->instance;
+    const hone_match_product *m = &p->m;
+    if (!p->constant || (m->zero_a >= 0 && !hone_own_number(c, in->x[m->zero_a].a, &p->zero_a)) ||
+        (m->zero_b >= 0 && !hone_own_number(c, in->x[m->zero_b].a, &p->zero_b)))
+        return false;
+    if (p->depthwise) return in->tensor[m->c].dtype == p->half && m->w.kernel_y * m->w.kernel_x <= 49;
+    if (p->zero_a && (m->window ? reaches_outside(&m->w) : p->batch.n && p->batch.at[0].b)) return false;
+    return hone_own_weights_fit(c, p);
 }
 hone_status hone_own_product_match(hone_arena *arena, const hone_cuda_facts *gpu, const hone_device_call *c,
                                    int stage, int ref, hone_own_product **out, hone_ref *packed,
@@ -484,22 +240,28 @@ hone_status hone_own_product_match(hone_arena *arena, const hone_cuda_facts *gpu
     if (!p) return no_memory();
     if (!hone_match_product_of(&c->sized, stage, &p->m)) return HONE_OK;
     const hone_ref b = c->ref[p->m.b];
-    p->half = c->how.precision == HONE_PRECISION_TF32 ? HONE_DTYPE_F32 : c->how.precision;
+    const hone_dtype a_type = in->tensor[p->m.a].dtype, c_type = in->tensor[p->m.c].dtype;
+    const bool integers = p->m.integers;
+    p->half = integers ? a_type : c->how.precision == HONE_PRECISION_TF32 ? HONE_DTYPE_F32 : c->how.precision;
+    if (p->half == HONE_DTYPE_NONE) return HONE_OK; /* products of floats are printed, and exact */
     p->piece = 16 / hone_dtypes[p->half].bytes;
     p->constant = c->packs && c->constant && c->constant[p->m.b] && hone_base_is_constant(b.base);
     p->ref = p->constant ? ref : -1;
-    if (in->tensor[p->m.a].dtype != HONE_DTYPE_F32 ||
+    if ((!integers && a_type != HONE_DTYPE_F32) ||
         (!p->constant && in->tensor[p->m.b].dtype != HONE_DTYPE_F32) ||
-        (in->tensor[p->m.c].dtype != HONE_DTYPE_F32 && !is_byte(in->tensor[p->m.c].dtype)) || !fits(p, gpu))
+        (c_type != HONE_DTYPE_F32 && !hone_own_is_byte(c_type) && !(integers && c_type == HONE_DTYPE_I32)) ||
+        !fits(p, gpu) || (integers && !bytes_fit(c, p)))
         return HONE_OK;
-    HONE_TRY(epilogue_of(arena, c, stage, p));
+    HONE_TRY(hone_own_end(arena, c, stage, p));
     if (!p->epilogue) return HONE_OK;
     if (p->first && p->residual >= 0 && !fits(p, NULL)) return HONE_OK;
-    if (p->depthwise && (p->residual >= 0 || strstr(p->epilogue, "a->") || is_byte(in->tensor[p->m.c].dtype)))
+    if (p->depthwise &&
+        (p->residual >= 0 || strstr(p->epilogue, "a->") || (!integers && hone_own_is_byte(c_type))))
         return HONE_OK; /* its kernel has one type for x and y */
-    const int64_t size[] = {count(&p->m.m), count(&p->m.n), count(&p->m.k), count(&p->m.batch)};
+    const int64_t size[] = {hone_own_count(&p->m.m), hone_own_count(&p->m.n), hone_own_count(&p->m.k),
+                            hone_own_count(&p->m.batch)};
     p->ends = -1;
-    if (!p->depthwise && !p->first && (!p->m.window || pointwise(&p->m.w)))
+    if (!p->depthwise && !p->first && !integers && (!p->m.window || pointwise(&p->m.w)))
         p->blas =
             hone_own_blas_wanted(c, gpu, &p->m, stage, p->bias, p->residual, size, &p->decision, &p->ends);
     p->chooses = p->ends >= 0 && p->decision.problem.kind == HONE_PROBLEM_PRODUCT;
@@ -507,9 +269,9 @@ hone_status hone_own_product_match(hone_arena *arena, const hone_cuda_facts *gpu
         p->packed_bias = p->constant && hone_base_is_constant(c->ref[p->bias].base);
         p->blas = p->packed_bias != 0;
     }
-    *beyond = p->constant && !p->depthwise && p->half == HONE_DTYPE_F16 && leave_range(c, p);
+    *beyond = p->constant && !p->depthwise && p->half == HONE_DTYPE_F16 && hone_own_weights_leave_range(c, p);
     if (*beyond) return HONE_OK;
-    if (p->constant) HONE_TRY(keep(c, p, packed, bytes));
+    if (p->constant) HONE_TRY(hone_own_weights(c, p, packed, bytes));
     *out = p;
     return HONE_OK;
 }
@@ -523,6 +285,13 @@ uint64_t hone_own_product_unread(const hone_own_product *p) {
 static void prelude(hone_text *t) { /* what epilogues may say */
     const hone_kernel_target target = {.lang = HONE_LANG_CUDA};
     hone_kernel_prelude(&target, false, t);
+}
+static hone_own_place bias_of(const hone_own_product *p) {
+    if (p->scale) return (hone_own_place){p->ref, false, p->packed_scale};
+    return (hone_own_place){p->bias, false, p->bias_at * 4};
+}
+static hone_own_place whole_of(const hone_own_product *p) {
+    return (hone_own_place){p->packed_whole ? p->ref : -1, false, p->packed_whole};
 }
 /* which: 0 A, 1 B, 2 C */
 static bool axes_of(hone_own_copy *c, const hone_axes *const *part, int n, int which) {
@@ -547,23 +316,23 @@ static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu,
     own.a = (hone_own_place){p->m.a, false, p->m.at_a * hone_dtypes[x].bytes};
     own.b = (hone_own_place){p->ref, false, 0},
     own.c = (hone_own_place){p->m.c, false, p->m.at_c * hone_dtypes[y].bytes};
-    own.bias = (hone_own_place){p->bias, false, p->bias_at * 4};
+    own.bias = bias_of(p), own.whole = whole_of(p);
     own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
     if (p->copy_a || x != y) {
-        const hone_own_copy c = {.extent = {1, w->images, w->height, w->width, w->groups},
-                                 .stride = {0, w->image_step, w->line_step, w->pixel_step, w->group_step},
+        const hone_own_copy c = {.extent = {1, 1, w->images, w->height, w->width, w->groups},
+                                 .stride = {0, 0, w->image_step, w->line_step, w->pixel_step, w->group_step},
                                  .padded = w->groups,
                                  .from = x,
                                  .to = y};
         HONE_TRY(hone_own_copied(arena, &c, &own.a, out));
     }
-    own.depthwise =
-        (hone_cuda_windowed){.kind = HONE_CUDA_DEPTHWISE, .type = hone_own_type(y), .epilogue = p->epilogue};
+    own.depthwise = (hone_cuda_windowed){
+        .kind = HONE_CUDA_DEPTHWISE, .type = hone_own_type(y), .zero = p->zero_a, .epilogue = p->epilogue};
     hone_cuda_window *window = &own.depthwise.p;
     *window = window_of(w, w->groups);
     window->x = own.a.scratch ? 0 : (hone_cuda_address)(ref[p->m.a].offset + own.a.at);
     window->y = (hone_cuda_address)(ref[p->m.c].offset + own.c.at);
-    window->bias = p->bias < 0 ? 0 : (hone_cuda_address)(ref[p->bias].offset + own.bias.at);
+    window->bias = own.bias.which < 0 ? 0 : (hone_cuda_address)(ref[own.bias.which].offset + own.bias.at);
     window->pitch_x = window->pitch_y = (int)w->groups;
     const hone_cuda_window_way way = hone_cuda_window_best(&own.depthwise, gpu);
     own.aligned = way.width * (int)hone_dtypes[y].bytes;
@@ -584,9 +353,8 @@ static hone_status take_first(hone_arena *arena, const hone_cuda_facts *gpu, con
     hone_own_launch own = {.kind = HONE_OWN_FIRST, .aligned = (int)(x_bytes < y_bytes ? x_bytes : y_bytes)};
     hone_cuda_first_way way;
     own.a = (hone_own_place){m->a, false, m->at_a * x_bytes}, own.b = (hone_own_place){p->ref, false, 0},
-    own.c = (hone_own_place){m->c, false, m->at_c * y_bytes},
-    own.bias = (hone_own_place){p->bias, false, p->bias_at * 4};
-    own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
+    own.c = (hone_own_place){m->c, false, m->at_c * y_bytes}, own.bias = bias_of(p);
+    own.whole = own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
     own.first = first_layer(p, x, y);
     if (!hone_cuda_first_best(&own.first, gpu, &way)) return hone_fail(HONE_BUG, "a first layer has no way");
     own.shape = hone_cuda_first_launch(&own.first, gpu, &way);
@@ -617,16 +385,16 @@ hone_status hone_own_product_take(hone_arena *arena, hone_cuda *device, const ho
     own.b = p->constant ? (hone_own_place){p->ref, false, 0}
                         : (hone_own_place){m->b, false, m->at_b * hone_dtypes[b].bytes};
     own.c = (hone_own_place){m->c, false, m->at_c * hone_dtypes[y].bytes};
-    own.bias = (hone_own_place){p->bias, false, p->bias_at * 4};
+    own.bias = bias_of(p), own.whole = whole_of(p);
     own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
     hone_cuda_contract *c = &own.product.p;
-    const int64_t rows = count(&m->m), columns = count(&m->n),
+    const int64_t rows = hone_own_count(&m->m), columns = hone_own_count(&m->n),
                   batches = p->batch.n ? p->batch.at[0].extent : 1;
     const hone_axis one = {1, 0, 0, 0}, *row = p->rows.n ? p->rows.at : &one,
                     *column = p->columns.n ? p->columns.at : &one, *batch = p->batch.n ? p->batch.at : &one;
     *c = (hone_cuda_contract){.m = (int)(p->rows.n ? row->extent : 1),
                               .n = (int)columns,
-                              .k = (int)(m->window ? p->depth : count(&m->k)),
+                              .k = (int)(m->window ? p->depth : hone_own_count(&m->k)),
                               .batches = (int)batches,
                               .splits = 1,
                               .alpha = (float)m->alpha,
@@ -647,8 +415,8 @@ hone_status hone_own_product_take(hone_arena *arena, hone_cuda *device, const ho
     if (m->window && (p->copy_a || x != p->half)) {
         const int64_t padded = w->groups == 1 ? p->channels : w->channels;
         const hone_own_copy copy = {
-            .extent = {w->images, w->height, w->width, w->groups, w->channels},
-            .stride = {w->image_step, w->line_step, w->pixel_step, w->group_step, w->channel_step},
+            .extent = {1, w->images, w->height, w->width, w->groups, w->channels},
+            .stride = {0, w->image_step, w->line_step, w->pixel_step, w->group_step, w->channel_step},
             .padded = padded,
             .from = x,
             .to = p->half};

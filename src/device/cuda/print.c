@@ -31,7 +31,8 @@ static const family families[] = {
     {"attention_decode", hone_cuda_attention_decode_text, "IN_TYPE HEAD WARPS BLOCKS CAUSAL MASK FULL ",
      false, NO_WGMMA},
     {"window", hone_cuda_window_text,
-     "KIND IN_TYPE WIDTH STRIP LINES AHEAD KERNEL_Y KERNEL_X STRIDE DILATION EPILOGUE(v) ", false, NO_WGMMA},
+     "KIND IN_TYPE ZERO WIDTH STRIP LINES AHEAD KERNEL_Y KERNEL_X STRIDE DILATION EPILOGUE(v) ", false,
+     NO_WGMMA},
     {"contract_wgmma", hone_cuda_contract_wgmma_text,
      "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES SPLITS BLOCKS WINDOW STORE CONSTANT_B EPILOGUE(v) ", true,
      OF_PRODUCT},
@@ -48,12 +49,14 @@ static void put_wgmma(hone_text *t, const char *name, int type, int n, bool from
     static const char *const shape[] = {[HONE_CUDA_F16] = "k16.f32.f16.f16",
                                         [HONE_CUDA_BF16] = "k16.f32.bf16.bf16",
                                         [HONE_CUDA_F32] = "k8.f32.tf32.tf32",
-                                        [HONE_CUDA_S8] = "k32.s32.s8.s8"};
+                                        [HONE_CUDA_S8] = "k32.s32.s8.s8",
+                                        [HONE_CUDA_U8] = "k32.s32.u8.s8"};
     static const char *const emulated[] = {[HONE_CUDA_F16] = "EMU_F16",
                                            [HONE_CUDA_BF16] = "EMU_BF16",
                                            [HONE_CUDA_F32] = "EMU_TF32",
-                                           [HONE_CUDA_S8] = "EMU_S8"};
-    const bool whole = type == HONE_CUDA_S8;
+                                           [HONE_CUDA_S8] = "EMU_S8",
+                                           [HONE_CUDA_U8] = "EMU_U8"};
+    const bool whole = type == HONE_CUDA_S8 || type == HONE_CUDA_U8;
     const int sums = n / 2, left = from_registers ? 4 : 1;
     const char *end = from_registers          ? ", 1, 1, 1"
                       : whole                 ? ""
@@ -97,15 +100,16 @@ hone_status hone_cuda_print(hone_text *out, const char *name, const hone_cuda_fi
         if (!strncmp(w, "TILE_N ", 7) || !strncmp(w, "BLOCK_K ", 8)) width = one->number;
         if (!strncmp(w, "HEAD ", 5)) head = one->number;
         if (f->epilogue && one->text)
-            hone_text_put(out, "#define USES_BIAS %d\n#define USES_RESIDUAL %d\n",
-                          strstr(one->text, "bias") != NULL, strstr(one->text, "residual") != NULL);
+            hone_text_put(out, "#define USES_BIAS %d\n#define USES_WHOLE %d\n#define USES_RESIDUAL %d\n",
+                          strstr(one->text, "bias") != NULL, strstr(one->text, "whole") != NULL,
+                          strstr(one->text, "residual") != NULL);
     }
     if (wanted != n)
         return hone_fail(HONE_BAD_INPUT, "the CUDA family '%s' was given %d fills and wants %d", name, n,
                          wanted);
-    if (f->wgmma &&
-        (type < HONE_CUDA_F16 || type > (f->wgmma == OF_PRODUCT ? HONE_CUDA_S8 : HONE_CUDA_BF16) ||
-         width % 16 || width < 16 || width > 256 || head % 16 || head < 16 || head > 256))
+    if (f->wgmma && (type < HONE_CUDA_F16 || type == HONE_CUDA_S32 || type > HONE_CUDA_U8 ||
+                     (f->wgmma == OF_ATTENTION && type > HONE_CUDA_BF16) || width % 16 || width < 16 ||
+                     width > 256 || head % 16 || head < 16 || head > 256))
         return hone_fail(HONE_BAD_INPUT, "no wgmma is %d columns wide, of type %d, for heads of %d", width,
                          type, head);
     if (strstr(f->wants, "EPILOGUE(v) ")) hone_text_put(out, "%s", hone_cuda_quick_text);

@@ -13,8 +13,9 @@ typedef enum {
     HONE_CUDA_F32,
     HONE_CUDA_S8,
     HONE_CUDA_S32,
-    HONE_CUDA_U8 /* as a result */
+    HONE_CUDA_U8 /* as a factor: A's; B is S8 then */
 } hone_cuda_type;
+static inline bool hone_cuda_is_byte(hone_cuda_type t) { return t == HONE_CUDA_S8 || t == HONE_CUDA_U8; }
 typedef enum { /* of rows */
                HONE_CUDA_SOFTMAX = 1,
                HONE_CUDA_LOG_SOFTMAX,

@@ -19,10 +19,14 @@ static hone_status open_gpu(int number, void **out, hone_kernel_target *target, 
                                    .f64 = true,
                                    .arg_bytes = 4000,
                                    .wish = {.max_threads = 256, .units = hone_cuda_facts_of(g)->sms}};
-    const uint64_t matrix_units =
-        (uint64_t)1 << HONE_DTYPE_F16 | (uint64_t)1 << HONE_DTYPE_BF16 | (uint64_t)1 << HONE_PRECISION_TF32;
-    *memory = (hone_target){
-        .alignment = 256, .channels_last = matrix_units, .abreast = matrix_units, .floats = matrix_units};
+    const uint64_t bytes = (uint64_t)1 << HONE_DTYPE_I8 | (uint64_t)1 << HONE_DTYPE_U8,
+                   matrix_units = (uint64_t)1 << HONE_DTYPE_F16 | (uint64_t)1 << HONE_DTYPE_BF16 |
+                                  (uint64_t)1 << HONE_PRECISION_TF32;
+    *memory = (hone_target){.alignment = 256,
+                            .channels_last = matrix_units | bytes,
+                            .abreast = matrix_units,
+                            .floats = matrix_units,
+                            .bytes = true};
     *out = g;
     return HONE_OK;
 }

@@ -92,13 +92,13 @@ hone_cuda_window_way hone_cuda_window_best(const hone_cuda_windowed *v, const ho
 }
 hone_status hone_cuda_window_print(hone_text *out, const hone_cuda_windowed *v,
                                    const hone_cuda_window_way *w) {
-    const hone_cuda_fill fill[] = {{"KIND", (int)v->kind, NULL},        {"IN_TYPE", (int)v->type, NULL},
-                                   {"WIDTH", w->width, NULL},           {"STRIP", w->strip, NULL},
-                                   {"LINES", w->lines, NULL},           {"AHEAD", w->ahead, NULL},
-                                   {"DILATION", v->p.dilation_x, NULL}, {"KERNEL_Y", v->p.kernel_y, NULL},
-                                   {"KERNEL_X", v->p.kernel_x, NULL},   {"STRIDE", v->p.stride_x, NULL},
-                                   {"EPILOGUE", 0, v->epilogue}};
-    return hone_cuda_print(out, "window", fill, 11);
+    const hone_cuda_fill fill[] = {{"KIND", (int)v->kind, NULL},      {"IN_TYPE", (int)v->type, NULL},
+                                   {"ZERO", v->zero, NULL},           {"WIDTH", w->width, NULL},
+                                   {"STRIP", w->strip, NULL},         {"LINES", w->lines, NULL},
+                                   {"AHEAD", w->ahead, NULL},         {"DILATION", v->p.dilation_x, NULL},
+                                   {"KERNEL_Y", v->p.kernel_y, NULL}, {"KERNEL_X", v->p.kernel_x, NULL},
+                                   {"STRIDE", v->p.stride_x, NULL},   {"EPILOGUE", 0, v->epilogue}};
+    return hone_cuda_print(out, "window", fill, 12);
 }
 hone_cuda_launch_shape hone_cuda_window_launch(const hone_cuda_windowed *v, const hone_cuda_window_way *w) {
     const long long across = rounds(v->p.out_width, w->strip) * (v->p.channels / w->width);

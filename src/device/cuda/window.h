@@ -9,6 +9,7 @@
 typedef struct {
     hone_cuda_window_kind kind;
     hone_cuda_type type;
+    int zero;             /* of bytes: which stands for 0 */
     const char *epilogue; /* an expression of v, see window.cu */
     hone_cuda_window p;   /* strides and dilations of both dims are equal; pitches are
                            multiples of what a thread loads and stores at once */

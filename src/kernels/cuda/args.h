@@ -15,7 +15,8 @@ typedef struct { /* y[i][j][k] = x at i, j, k by these strides; y is dense */
     long long extent[3], stride_x[3];
 } hone_cuda_move;
 typedef struct { /* C[b][m][n] = A[b][m][k] * B[b][n][k]: both factors have k as their last dim */
-    unsigned long long a, b, c, bias, residual, workspace, counters;
+    /* bias: f32, whole: i32, both a number a column */
+    unsigned long long a, b, c, bias, whole, residual, workspace, counters;
     long long batch_a, batch_b, batch_c, batch_residual; /* elements from one batch to the next */
     long long pitch_a, pitch_b, pitch_c, pitch_residual; /* elements from one row to the next */
     int m, n, k, batches, splits;
@@ -40,7 +41,7 @@ typedef struct { /* the same product where tiles come by the copy engine */
     hone_cuda_walk walk;
 } hone_cuda_contract_tma;
 typedef struct { /* a window over channels-last pixels; w is f32 [ky][kx][c] for depthwise */
-    unsigned long long x, w, y, bias, residual;
+    unsigned long long x, w, y, bias, whole, residual;
     int batch, height, width, channels, out_height, out_width, kernel_y, kernel_x, stride_y, stride_x, pad_y,
         pad_x, dilation_y, dilation_x;
     int pitch_x, pitch_y; /* of depthwise and pools: elements from one pixel to the next */

@@ -118,7 +118,7 @@ KERNEL(hone_contract, contract_args, THREADS, 1) {
     const int batch = BLOCK_Z / P->splits, split = BLOCK_Z % P->splits;
 #if WINDOW
     contract_args group = *a;
-    group.p.bias += (u64)batch * (u64)P->n * 4;
+    group.p.bias += (u64)batch * (u64)P->n * 4, group.p.whole += (u64)batch * (u64)P->n * 4;
     a = &group;
 #endif
     int tm, tn;
@@ -228,7 +228,8 @@ KERNEL(hone_contract, contract_args, THREADS, 1) {
                 const int r = row_in + i * 16 + e / 2 * 8, c = column_in + j * 8 + e % 2, m = m0 + r,
                           n = n0 + c;
                 *(out_store *)(hone_shared + r * OUT_PITCH + c * OUT_BYTES) =
-                    finish(P, sum[i][j][e], bias_at(P, n), residual_at(P, batch, m, n), batch, m, n);
+                    finish(P, sum[i][j][e], bias_at(P, n), whole_at(P, n), residual_at(P, batch, m, n),
+                           batch, m, n);
             }
     sync_block();
     out_store *c = (out_store *)P->c + batch * P->batch_c;

@@ -160,7 +160,7 @@ DEVICE void bring(const contract_args *a, u32 shared, u32 full, u32 empty, bool 
 /* The sums of one warpgroup's 64 rows into C, panel by panel, by way of its slots in shared memory. bias:
    END_N values, 32 threads have one of 32. */
 DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_N / 2], u32 stage,
-                  const float bias[OWN], int group) {
+                  const float bias[OWN], const int whole[OWN], int group) {
     const int t = THREAD % 128, lane = t % 32, row = t / 32 * 16 + lane / 4, m0 = w->m0 + group * 64,
               n0 = w->n0 + BLOCK_X % SPLITS * END_N;
     enum { EIGHTS = (END_N < OUT_ROW ? END_N : OUT_ROW) / 8 }; /* groups of 8 columns in a panel */
@@ -181,8 +181,11 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
             if (column >= END_N) continue;
             const int c = j * 8 + lane % 4 * 2;
             float b[2];
-            UNROLL for (int e = 0; e < 2; e++)
+            int i[2];
+            UNROLL for (int e = 0; e < 2; e++) {
                 b[e] = USES_BIAS ? BITS_F32(shuffle_from(F32_BITS(bias[column / 32]), (c + e) % 32)) : 0;
+                i[e] = USES_WHOLE ? (int)shuffle_from((u32)whole[column / 32], (c + e) % 32) : 0;
+            }
             UNROLL for (int half = 0; half < 2; half++) {
                 const int r = row + 8 * half;
                 const u32 at = slot + swizzle((u32)(r * ROW + c * OUT_BYTES));
@@ -193,8 +196,8 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
                     u64 words;
                 } v;
                 UNROLL for (int e = 0; e < 2; e++)
-                    v.one[e] = finish(P, sum[column / 2 + half * 2 + e], b[e], residual[j][half][e], w->batch,
-                                      m0 + r, n0 + p * OUT_ROW + c + e);
+                    v.one[e] = finish(P, sum[column / 2 + half * 2 + e], b[e], i[e], residual[j][half][e],
+                                      w->batch, m0 + r, n0 + p * OUT_ROW + c + e);
                 if (OUT_BYTES == 1) shared_store2(at, v.small);
                 else if (OUT_BYTES == 2) shared_store4(at, v.word);
                 else shared_store8(at, v.words);
@@ -282,8 +285,11 @@ KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
         for (;;) {
             sum_type sum[TILE_N / 2];
             float bias[OWN]; /* asked for now, needed at the end */
-            UNROLL for (int i = 0; i < OWN; i++)
-                bias[i] = bias_at(P, w.n0 + BLOCK_X % SPLITS * END_N + THREAD % 32 + 32 * i);
+            int whole[OWN];
+            UNROLL for (int i = 0; i < OWN; i++) {
+                const int n = w.n0 + BLOCK_X % SPLITS * END_N + THREAD % 32 + 32 * i;
+                bias[i] = bias_at(P, n), whole[i] = whole_at(P, n);
+            }
             for (int k = w.from; k < w.to; k++) {
                 barrier_wait(full + 8 * s, turn);
                 const u64 left = operand(shared + s * STAGE + group * 64 * ROW),
@@ -303,9 +309,9 @@ KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
 #if SPLITS > 1
             sum_type total[END_N / 2];
             join(sum, total, shared);
-            leave(a, &w, total, shared + OUT_AT + (u32)group * OUT_STAGE, bias, group);
+            leave(a, &w, total, shared + OUT_AT + (u32)group * OUT_STAGE, bias, whole, group);
 #else
-            leave(a, &w, sum, shared + OUT_AT + (u32)group * OUT_STAGE, bias, group);
+            leave(a, &w, sum, shared + OUT_AT + (u32)group * OUT_STAGE, bias, whole, group);
 #endif
             if ((t += (u32)GRID_X / SPLITS) >= T->walk.works) break;
             w = work_of(a, t);

@@ -2,9 +2,9 @@
    epilogue: what happens to the sums of a product before they are stored, and how operands are told apart by
    type. Stands before the text of every contraction.
 
-   Filled in by the printer: IN_TYPE (of both factors), OUT_TYPE, EPILOGUE(v): an expression of the sum v, a
-   float (an int's value where factors are 8 bits), that may use batch, m, n, bias, residual and a->…;
-   USES_BIAS, USES_RESIDUAL: whether it does. */
+   Filled in by the printer: IN_TYPE (of both factors; U8: of A, B has signed bytes), OUT_TYPE, EPILOGUE(v):
+   an expression of the sum v, a float, or an int where factors are 8 bits, that may use batch, m, n, bias,
+   whole, residual and a->…; USES_BIAS, USES_WHOLE, USES_RESIDUAL: whether it does. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define F32_TYPE 3
@@ -20,6 +20,11 @@ typedef float in_store;
 enum { IN_BYTES = 1 };
 typedef i8 in_store;
 #define MMA mma_s8
+#elif IN_TYPE == U8_TYPE
+enum { IN_BYTES = 1 };
+typedef u8 in_store;
+#define MMA mma_u8s8
+#define MMA_TURNED mma_s8u8 /* rows of B are the unit's rows */
 #else
 enum { IN_BYTES = 2 };
 typedef u16 in_store;
@@ -29,7 +34,10 @@ typedef u16 in_store;
 #define MMA mma_bf16
 #endif
 #endif
-#if IN_TYPE == S8_TYPE
+#ifndef MMA_TURNED
+#define MMA_TURNED MMA
+#endif
+#if IN_TYPE == S8_TYPE || IN_TYPE == U8_TYPE
 typedef int sum_type;
 #else
 typedef float sum_type;
@@ -60,12 +68,10 @@ DEVICE out_store narrow(float v) {
     return f32_f16(v);
 #elif OUT_TYPE == BF16_TYPE
     return f32_bf16(v);
-#elif OUT_TYPE == S8_TYPE
-    v = v > 127.0f ? 127.0f : v;
-    return (i8)rintf(v < -128.0f ? -128.0f : v);
+#elif OUT_TYPE == S8_TYPE /* the last bits of such a sum are the number, rounded */
+    return (i8)F32_BITS(fminf(fmaxf(v, -128.0f), 127.0f) + 12582912.0f);
 #elif OUT_TYPE == U8_TYPE
-    v = v > 255.0f ? 255.0f : v;
-    return (unsigned char)rintf(v < 0.0f ? 0.0f : v);
+    return (u8)F32_BITS(fminf(fmaxf(v, 0.0f), 255.0f) + 12582912.0f);
 #else
     return (out_store)v;
 #endif
@@ -76,20 +82,23 @@ DEVICE float bias_at(const hone_cuda_contract *a, int n) {
     if (!USES_BIAS) return 0;
     return ((const float *)a->bias)[n < a->n ? n : a->n - 1];
 }
+DEVICE int whole_at(const hone_cuda_contract *a, int n) {
+    if (!USES_WHOLE) return 0;
+    return ((const int *)a->whole)[n < a->n ? n : a->n - 1];
+}
 DEVICE float residual_at(const hone_cuda_contract *a, int batch, int m, int n) {
     if (!USES_RESIDUAL) return 0;
     m = m < a->m ? m : a->m - 1, n = n < a->n ? n : a->n - 1;
     return OUT_F32(
         ((const out_store *)a->residual)[batch * a->batch_residual + (i64)m * a->pitch_residual + n]);
 }
-DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, float residual, int batch,
-                        int m, int n) {
-    (void)a, (void)batch, (void)m, (void)n, (void)bias, (void)residual;
+DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, int whole, float residual,
+                        int batch, int m, int n) {
+    (void)a, (void)batch, (void)m, (void)n, (void)bias, (void)whole, (void)residual;
 #if OUT_TYPE == S32_TYPE /* integers leave as they are: a float would lose some */
-    return sum;
+    return EPILOGUE(sum);
 #else
-    const float v = (float)sum;
-    return narrow(EPILOGUE(v));
+    return narrow(EPILOGUE(sum));
 #endif
 }
 

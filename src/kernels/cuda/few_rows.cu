@@ -53,6 +53,6 @@ KERNEL(hone_few_rows, hone_cuda_contract, THREADS, 1) {
             UNROLL for (int step = 16; step > 0; step /= 2) sum[m] += shuffle_xor(sum[m], step);
             if (lane == 0)
                 ((out_store *)a->c)[batch * a->batch_c + m * a->pitch_c + n] =
-                    finish(a, (sum_type)sum[m], bias_at(a, n), residual_at(a, batch, m, n), batch, m, n);
+                    finish(a, (sum_type)sum[m], bias_at(a, n), 0, residual_at(a, batch, m, n), batch, m, n);
         }
 }

@@ -60,7 +60,7 @@ KERNEL(hone_few_rows, hone_cuda_contract, THREADS, 1) {
                     const u32 rows[4] = {right[u][0].word[h], right[u][1].word[h], right[u][0].word[h + 1],
                                          right[u][1].word[h + 1]};
                     const u32 columns[2] = {left.word[h], left.word[h + 1]};
-                    MMA(sum[j], rows, columns);
+                    MMA_TURNED(sum[j], rows, columns);
                 }
             }
     }
@@ -75,6 +75,6 @@ KERNEL(hone_few_rows, hone_cuda_contract, THREADS, 1) {
         UNROLL for (int w = 0; w < WARPS; w++) total += all[w * OUTPUTS + i];
         if (m < a->m && n < a->n)
             ((out_store *)a->c)[batch * a->batch_c + m * a->pitch_c + n] =
-                finish(a, total, bias_at(a, n), residual_at(a, batch, m, n), batch, m, n);
+                finish(a, total, bias_at(a, n), whole_at(a, n), residual_at(a, batch, m, n), batch, m, n);
     }
 }

@@ -142,7 +142,8 @@ KERNEL(hone_first_layer, hone_cuda_first, THREADS, THREADS > 128 ? 1 : 2) {
                               x = least(s.x + lane / 4 + e / 2 * 8, W->out_width - 1);
                     const int n = least(n0 + j * 8 + lane % 4 * 2 + e % 2, P->n - 1);
                     const int m = (s.image * W->out_height + y) * W->out_width + x;
-                    value[i][j][e] = finish(P, sum[i][j][e], bias_at(P, n), residual_at(P, 0, m, n), 0, m, n);
+                    value[i][j][e] = finish(P, sum[i][j][e], bias_at(P, n), 0, residual_at(P, 0, m, n), 0, m,
+                                            n);
                 }
         /* lines leave by way of shared memory, in whole rows of channels */
         char *line = hone_shared + OUT_AT + warp * TILE_X * OUT_PITCH;

@@ -8,13 +8,16 @@
    stay in registers. Either way an output's taps are added in the same order.
 
    Filled in by the printer: KIND (1 depthwise, 2 largest, 3 average of what is there, 4 average over all
-   taps), IN_TYPE (f16, bf16, f32), WIDTH, STRIP, LINES, AHEAD (0: all rows at once), KERNEL_Y, KERNEL_X,
-   STRIDE, DILATION (of both dims), EPILOGUE(v): an expression of v that may use bias, residual. Weights are
-   f32, whatever the pixels are: widened once, when they are packed; they
-   and the bias are aligned to 16 bytes, and no kernel writes them. Grid: x over strips and channels of a
+   taps), IN_TYPE (f16, bf16, f32, s8, u8), ZERO (the byte that stands for 0), WIDTH, STRIP, LINES, AHEAD (0:
+   all rows at once), KERNEL_Y, KERNEL_X, STRIDE, DILATION (of both dims), EPILOGUE(v): an expression of v that
+   may use bias, whole, residual; of bytes v is an int, as sums of so few are exact. Weights are f32, whatever
+   the pixels are: widened once, when they are packed; they and the bias are aligned to 16 bytes, and no kernel
+   writes them. Grid: x over strips and channels of a
    line, y over lines, z over images. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
+#define S8_TYPE 4
+#define U8_TYPE 6
 #define DEPTHWISE 1
 #define LARGEST 2
 #define AVERAGE 3
@@ -27,10 +30,28 @@ typedef u16 store;
 typedef u16 store;
 #define TO_F32(v) bf16_f32(v)
 #define FROM_F32(v) f32_bf16(v)
+#elif IN_TYPE == S8_TYPE || IN_TYPE == U8_TYPE
+#define WHOLE 1
+#define TO_F32(v) ((float)((int)(v) - (ZERO)))
+#define AS_F32(v) ((float)(v)) /* the residual as it is stored */
+#define FROM_F32(v) narrow(v)
+#if IN_TYPE == S8_TYPE
+typedef i8 store;
+#else
+typedef u8 store;
+#endif
+DEVICE store narrow(float v) { /* the last bits of such a sum are the number, rounded */
+    const float low = IN_TYPE == S8_TYPE ? -128.0f : 0.0f;
+    return (store)F32_BITS(fminf(fmaxf(v, low), low + 255.0f) + 12582912.0f);
+}
 #else
 typedef float store;
 #define TO_F32(v) (v)
 #define FROM_F32(v) (v)
+#endif
+#ifndef WHOLE
+#define WHOLE 0
+#define AS_F32 TO_F32
 #endif
 enum {
     THREADS = 128,
@@ -44,12 +65,14 @@ typedef union ALIGNED16 {
     u32x4 all;
     u64 two;
     u32 word;
+    u16 half;
 } piece;
 DEVICE piece load_piece(const store *p) {
     piece v;
     if (sizeof(store) * WIDTH == 16) v.all = load16(p);
     else if (sizeof(store) * WIDTH == 8) v.two = *(const u64 *)p;
     else if (sizeof(store) * WIDTH == 4) v.word = *(const u32 *)p;
+    else if (sizeof(store) * WIDTH == 2) v.half = *(const u16 *)p;
     else v.one[0] = *p;
     return v;
 }
@@ -57,11 +80,17 @@ DEVICE void store_piece(store *p, const piece *v) {
     if (sizeof(store) * WIDTH == 16) store16(p, v->all);
     else if (sizeof(store) * WIDTH == 8) *(u64 *)p = v->two;
     else if (sizeof(store) * WIDTH == 4) *(u32 *)p = v->word;
+    else if (sizeof(store) * WIDTH == 2) *(u16 *)p = v->half;
     else *p = v->one[0];
 }
-DEVICE float end(float v, float bias, float residual) {
-    (void)bias, (void)residual;
+DEVICE float end(float sum, float bias, int whole, float residual) {
+    (void)bias, (void)whole, (void)residual;
+#if WHOLE
+    const int v = (int)sum;
     return EPILOGUE(v);
+#else
+    return EPILOGUE(sum);
+#endif
 }
 
 /* Where a thread's windows begin: outputs from (line0, strip * STRIP) on. */
@@ -80,7 +109,7 @@ DEVICE void load_row(piece to[COLUMNS], const hone_cuda_window *a, const place *
             to[c] = load_piece(at->corner + (i64)r * (a->width * a->pitch_x) + c * a->pitch_x);
         else
             UNROLL for (int e = 0; e < WIDTH; e++)
-                to[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
+                to[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)ZERO;
     }
 }
 DEVICE float added(float sum, store pixel, float w) {
@@ -91,7 +120,7 @@ DEVICE float added(float sum, store pixel, float w) {
 }
 /* line l's outputs */
 DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[STRIP][WIDTH],
-                  const float bias[WIDTH]) {
+                  const float bias[WIDTH], const int whole[WIDTH]) {
     UNROLL for (int s = 0; s < STRIP; s++) {
         const int x = at->strip * STRIP + s, line = at->line0 + l;
         if (x >= a->out_width || line >= a->out_height) continue;
@@ -109,7 +138,8 @@ DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[S
         }
         if (a->residual) before = load_piece((const store *)a->residual + pixel * a->channels + at->channel);
         UNROLL for (int e = 0; e < WIDTH; e++)
-            out.one[e] = FROM_F32(end(sum[s][e] * part, bias[e], a->residual ? TO_F32(before.one[e]) : 0.0f));
+            out.one[e] = FROM_F32(
+                end(sum[s][e] * part, bias[e], whole[e], a->residual ? AS_F32(before.one[e]) : 0.0f));
         store_piece((store *)a->y + pixel * a->pitch_y + at->channel, &out);
     }
 }
@@ -124,8 +154,11 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     at.corner =
         (const store *)a->x + (((i64)at.n * a->height + at.y0) * a->width + at.x0) * a->pitch_x + at.channel;
     float bias[WIDTH], sum[LINES][STRIP][WIDTH];
+    int whole[WIDTH];
     launch_next();
     if ((u32)at.strip >= strips) return;
+    UNROLL for (int e = 0; e < WIDTH; e++)
+        whole[e] = WHOLE && a->whole ? ((const int *)a->whole)[at.channel + e] : 0;
     if (a->bias) load_floats(bias, (const float *)a->bias + at.channel, WIDTH);
     else
         UNROLL for (int e = 0; e < WIDTH; e++) bias[e] = 0.0f;
@@ -152,7 +185,7 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
                         sum[l][s][e] =
                             added(sum[l][s][e], in[r % (AHEAD + 1)][s * STRIDE + kx * DILATION].one[e],
                                   w[ky][kx][e]);
-            if (ky == KERNEL_Y - 1) leave(a, &at, l, sum[l], bias);
+            if (ky == KERNEL_Y - 1) leave(a, &at, l, sum[l], bias, whole);
         }
     }
 #else
@@ -170,6 +203,6 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
                             added(sum[l][s][e],
                                   in[l * STRIDE + ky * DILATION][s * STRIDE + kx * DILATION].one[e], w[e]);
         }
-    UNROLL for (int l = 0; l < LINES; l++) leave(a, &at, l, sum[l], bias);
+    UNROLL for (int l = 0; l < LINES; l++) leave(a, &at, l, sum[l], bias, whole);
 #endif
 }

@@ -225,12 +225,16 @@ DEVICE void matrix_load_across(u32 r[4], u32 at) { /* the same, each matrix tran
 MMA_FLOAT(mma_f16, "m16n8k16.row.col.f32.f16.f16.f32")
 MMA_FLOAT(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32")
 MMA_FLOAT(mma_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
-DEVICE void mma_s8(int c[4], const u32 a[4], const u32 b[2]) {
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
-                 "%9}, {%0, %1, %2, %3};"
-                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+#define MMA_BYTES(name, types)                                                                       \
+    DEVICE void name(int c[4], const u32 a[4], const u32 b[2]) {                                     \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." types ".s32"                           \
+                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"              \
+                     : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])                                \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));            \
+    }
+MMA_BYTES(mma_s8, "s8.s8")
+MMA_BYTES(mma_u8s8, "u8.s8")
+MMA_BYTES(mma_s8u8, "s8.u8")
 
 /* ---- barriers in shared memory, on which copies of tiles report (sm_90) ---- */
 DEVICE void barrier_init(u32 at, int arrivals) {
