@@ -194,6 +194,18 @@ static const row rows[] = {
      "aq = QuantizeLinear(a, o, oz); ad = DequantizeLinear(aq, o, oz); "
      "g2: i8[24, 40, 1, 1] = random(8, -127, 127); gd = DequantizeLinear(g2, vs, e); ag = Conv(ad, gd); y "
      "= QuantizeLinear(ag, o, oz); }"},
+    {"signed bytes that count from -128 and are padded: a Relu's, through a largest, a Concat and a Reshape",
+     4, 0, 0,
+     "graph g (x: f32[2, 16, 19, 21]) -> y { s: f32[] = {0.03}; z: i8[] = {7}; t: f32[] = {0.05}; u: i8[] = "
+     "{-128}; e: i8[] = {0}; q = QuantizeLinear(x, s, z); d = DequantizeLinear(q, s, z); w: i8[32, 16, 1, 1] = "
+     "random(1, -127, 127); vs: f32[] = {0.001}; wd = DequantizeLinear(w, vs, e); c = Conv(d, wd); r = Relu(c); "
+     "rq = QuantizeLinear(r, t, u); rd = DequantizeLinear(rq, t, u); p = MaxPool(rd) {kernel_shape: [3, 3], "
+     "strides: [2, 2], pads: [1, 1, 1, 1]}; pq = QuantizeLinear(p, t, u); pd = DequantizeLinear(pq, t, u); v: "
+     "i8[32, 32, 3, 3] = random(5, -127, 127); vd = DequantizeLinear(v, vs, e); k = Conv(pd, vd) {pads: [1, 1, "
+     "1, 1]}; kr = Relu(k); kq = QuantizeLinear(kr, t, u); kd = DequantizeLinear(kq, t, u); h = Concat(pd, kd) "
+     "{axis: 1}; hq = QuantizeLinear(h, t, u); hd = DequantizeLinear(hq, t, u); n: i8[24, 64, 3, 3] = random(6, "
+     "-127, 127); nd = DequantizeLinear(n, vs, e); m = Conv(hd, nd) {pads: [1, 1, 1, 1]}; y = "
+     "QuantizeLinear(m, s, z); }"},
     {"whole numbers as ONNX's and a converter's older ops say them", 2, 0, 0,
      "graph g (x: u8[37, 96]) -> y { a: u8[] = {77}; w: i8[96, 64] = random(1, -127, 127); c = "
      "MatMulInteger(x, w, a); "

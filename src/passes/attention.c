@@ -238,6 +238,8 @@ static bool attention(hone_matching *m) {
 #define SCORES "s={MatMul(q, k)|Mul(MatMul(q, k), $c)|Div(MatMul(q, k), $n)}"
 static const hone_rule rules[] = {
     {"MatMul(p=Softmax(Reshape(Add(e=Reshape(Add(" SCORES ", $m), $b), $x), $z)), v)", attention},
+    /* torch's for rows that are masked throughout, which Attention makes 0 itself */
+    {"MatMul(Where(IsNaN(p=Softmax(Add(" SCORES ", m))), 0, p), v)", attention},
     {"MatMul(p=Softmax(Add(" SCORES ", m)), v)", attention},
     {"MatMul(p=Softmax(Where($h, " SCORES ", $l)), v)", attention},
     {"MatMul(p=Softmax(" SCORES "), v)", attention},

@@ -48,6 +48,7 @@ static const struct {
     {"dead", hone_pass_dead},
     {"infer", hone_pass_infer},
     {"widen", hone_pass_widen},
+    {"unsigned", hone_pass_unsigned}, /* before padded products are seen not to fit */
     {"floats", hone_pass_floats},
     {"abreast", hone_pass_abreast},
     {"fuse", hone_pass_fuse},
@@ -86,8 +87,8 @@ hone_status hone_passes_run(hone_graph *g, hone_instances *instances, const hone
     return run((hone_passing){.graph = g, .instances = instances, .target = target}, NULL, report);
 }
 static bool asks_target(hone_pass_fn *pass) {
-    return pass == hone_pass_floats || pass == hone_pass_abreast || pass == hone_pass_fuse ||
-           pass == hone_pass_layout;
+    return pass == hone_pass_unsigned || pass == hone_pass_floats || pass == hone_pass_abreast ||
+           pass == hone_pass_fuse || pass == hone_pass_layout;
 }
 hone_status hone_passes_place(hone_graph *g, hone_instances *instances, const hone_target *target,
                               hone_dtype precision, hone_text *report) {
