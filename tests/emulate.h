@@ -31,13 +31,13 @@
 typedef void emulated_kernel(const void *);
 
 enum {
-    EMU_CLUSTER = 8,
+    EMU_CLUSTER = 16,
     EMU_THREADS = 4096,
     EMU_STACK = 64 * 1024,
     EMU_SHARED = 232448,
     EMU_COPIES = 512,
     EMU_BARRIERS = 16,
-    EMU_GROUPS = 64,
+    EMU_GROUPS = 128,
     EMU_TILES = 512
 };
 typedef struct {
@@ -222,6 +222,10 @@ static inline u32x4 shared_load16(uint32_t at) { return *(const u32x4 *)emu_at(a
 static inline u32x4 shared_load16_of(uint32_t at, int rank) {
     const char *mine = emu_at(at, 16, 16);
     return *(const u32x4 *)(emu_shared[rank] + (mine - hone_shared));
+}
+static inline void shared_store16_of(uint32_t at, int rank, u32x4 v) {
+    char *mine = emu_at(at, 16, 16);
+    *(u32x4 *)(emu_shared[rank] + (mine - hone_shared)) = v;
 }
 static inline uint32_t shared_load4(uint32_t at) { return *(const uint32_t *)emu_at(at, 4, 4); }
 static inline void shared_store16(uint32_t at, u32x4 v) { *(u32x4 *)emu_at(at, 16, 16) = v; }

@@ -206,6 +206,17 @@ static const row rows[] = {
      "{axis: 1}; hq = QuantizeLinear(h, t, u); hd = DequantizeLinear(hq, t, u); n: i8[24, 64, 3, 3] = random(6, "
      "-127, 127); nd = DequantizeLinear(n, vs, e); m = Conv(hd, nd) {pads: [1, 1, 1, 1]}; y = "
      "QuantizeLinear(m, s, z); }"},
+    {"LSTM: a state at the beginning, some rows, the last cell", 1, 4e-3, 3e-2,
+     "graph g (x: f32[7, 3, 20], h: f32[1, 3, 36], c: f32[1, 3, 36]) -> y { w: f32[1, 144, 20] = random(1, "
+     "-0.3, 0.3); r: f32[1, 144, 36] = random(2, -0.3, 0.3); b: f32[1, 288] = random(3, -1, 1); "
+     "a, l, e = LSTM(x, w, r, b, _, h, c) {hidden_size: 36}; t = Squeeze(a); y = Concat(t, l, e) {axis: 0}; }"},
+    {"LSTM both ways, more rows than a cluster takes at once", 1, 4e-3, 3e-2,
+     "graph g (x: f32[5, 150, 24]) -> y { w: f32[2, 256, 24] = random(1, -0.3, 0.3); r: f32[2, 256, 64] = "
+     "random(2, -0.2, 0.2); y = LSTM(x, w, r) {hidden_size: 64, direction: \"bidirectional\"}; }"},
+    {"GRU as torch has it, backwards", 1, 4e-3, 3e-2,
+     "graph g (x: f32[6, 9, 24]) -> y { w: f32[1, 204, 24] = random(1, -0.3, 0.3); r: f32[1, 204, 68] = "
+     "random(2, -0.2, 0.2); b: f32[1, 408] = random(3, -1, 1); y, l = GRU(x, w, r, b) {hidden_size: 68, "
+     "direction: \"reverse\", linear_before_reset: 1}; }"},
     {"whole numbers as ONNX's and a converter's older ops say them", 2, 0, 0,
      "graph g (x: u8[37, 96]) -> y { a: u8[] = {77}; w: i8[96, 64] = random(1, -127, 127); c = "
      "MatMulInteger(x, w, a); "

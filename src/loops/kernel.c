@@ -342,10 +342,13 @@ hone_status hone_kernels_make(hone_arena *arena, const hone_kernel_target *targe
             HONE_TRY(taken(&o, k, &n));
             if (!n) HONE_TRY(stage(&o, k, &n));
         } else {
-            turn.rounds = param[in->index[s->over_index].extent].i;
             int each = 0;
-            for (n = 0; k + n < in->n_stage && in->stage[k + n].over == s->over; n += each)
-                HONE_TRY(stage(&o, k + n, &each));
+            HONE_TRY(taken(&o, k, &n)); /* the whole group */
+            if (!n) {
+                turn.rounds = param[in->index[s->over_index].extent].i;
+                for (; k + n < in->n_stage && in->stage[k + n].over == s->over; n += each)
+                    HONE_TRY(stage(&o, k + n, &each));
+            }
         }
         turn.n = o.launch.n - turn.first;
         if (turn.n && turn.rounds > 0 && !hone_push_in(arena, &o.turn, turn)) return no_memory();

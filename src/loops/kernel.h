@@ -81,7 +81,8 @@ typedef struct {
     int n_scratch;
 } hone_kernels;
 
-/* Stages that a device has kernels of its own for: asked before each stage that is no recurrence's. */
+/* Stages that a device has kernels of its own for: asked before each stage, of a recurrence before its first
+   for all of them. */
 enum { HONE_MOST_TAKEN = 6 };
 typedef struct {
     int n_stage; /* done by these launches, in this order; 0: none, they are printed */

@@ -8,7 +8,8 @@
                     where there is no such step
         r, b        weights; a bias
 
-   are left. All else (peepholes, clipping, other functions, backward sequences of several lengths) is no cell. */
+   are left. All else (peepholes, clipping, other functions, backward sequences of several lengths) is no
+   cell. */
 #include "loops/match_cell.h"
 
 #include <stdio.h>
@@ -47,7 +48,8 @@ typedef struct {
     int from, n;
     const hone_stage *s;     /* whose value is written */
     char text[STAGES][FORM]; /* so far */
-    int length, x, n_bias;
+    int length, x, n_bias, n_weights;
+    hone_cell_weights weights[HONE_CELL_PRODUCTS];
     walk before[STAGES], bias[BIASES];
     bool known[STAGES];         /* before */
     along when[HONE_CELL_WAYS]; /* by direction; known where x >= 0 */
@@ -135,6 +137,22 @@ static bool initial(reading *r, int32_t x, int32_t last, walk *out) {
     *out = walk_of(r, e->a, 0, 1, 2);
     return is_index(r, sub[0], own(r, 1)) && is_index(r, sub[1], own(r, 2)) && is_index(r, sub[2], last);
 }
+static bool weights(reading *r, const hone_x *e) {
+    const hone_instance *in = r->c->instance;
+    const int32_t *sub = in->list + e->b;
+    const int64_t *stride = r->c->stride[e->a];
+    hone_cell_weights *w = r->weights + r->n_weights;
+    bool fixed;
+    if (r->n_weights == HONE_CELL_PRODUCTS) return false;
+    *w = (hone_cell_weights){.tensor = -1}, r->n_weights++;
+    const int n = r->s->n_index;
+    if (e->flat || in->tensor[e->a].rank != 4 || !is_index(r, sub[0], own(r, 1)) ||
+        !gate(r, sub[1], &fixed, &w->first) || !is_index(r, sub[2], own(r, n - 1)) ||
+        !is_index(r, sub[3], own(r, n)))
+        return true;
+    w->tensor = e->a, w->way = stride[0], w->gate = stride[1], w->each = stride[2], w->k = stride[3];
+    return true;
+}
 static bool write_load(reading *r, const hone_x *e) {
     const hone_instance *in = r->c->instance;
     const hone_tensor *t = in->tensor + e->a;
@@ -145,7 +163,7 @@ static bool write_load(reading *r, const hone_x *e) {
     int64_t number = 0;
     if (e->flat || t->rank < 3) return false;
     /* looked at as a factor: weights may be halves */
-    if (t->role == HONE_ROLE_IN && r->s->n_reduce) return put(r, "r");
+    if (t->role == HONE_ROLE_IN && r->s->n_reduce) return weights(r, e) && put(r, "r");
     if (t->dtype != HONE_DTYPE_F32) return false;
     if (t->role == HONE_ROLE_IN) {
         if (t->rank != 3 || r->n_bias == BIASES || !is_index(r, sub[0], own(r, 1)) ||
@@ -259,6 +277,7 @@ bool hone_match_cell_of(const hone_sized *c, int first, int end, hone_match_cell
     if (out->own & others) return false;
     out->x = r.x, out->h = s[last].tensor, out->h0 = r.before[last];
     for (int k = 0; k < BIASES; k++) out->bias[k] = k < r.n_bias ? r.bias[k] : (walk){.tensor = -1};
+    memcpy(out->weights, r.weights, sizeof out->weights), out->n_weights = r.n_weights;
     memcpy(out->when, r.when, sizeof out->when);
     return true;
 }

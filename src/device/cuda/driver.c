@@ -205,12 +205,13 @@ hone_status hone_cuda_set(hone_cuda *g, hone_cuda_address at, unsigned char valu
 /* ---- kernels ---- */
 hone_status hone_cuda_load(hone_cuda *g, const void *cubin, const char *name, int shared_bytes,
                            hone_cuda_kernel *out) {
-    (void)g;
     *out = (hone_cuda_kernel){0};
     ASK(cu.module(&out->module, cubin), "load of a kernel");
     hone_status s = told(cu.function(&out->function, out->module, name), name);
     if (!s && shared_bytes > 48 * 1024)
         s = told(cu.function_set(out->function, 8, shared_bytes), "shared memory of a block");
+    if (!s && shared_bytes > 48 * 1024 && g->facts.major >= 9)
+        s = told(cu.function_set(out->function, 14, 1), "a cluster of more than 8 blocks");
     if (!s) s = told(cu.function_attribute(&out->threads, 0, out->function), "threads");
     if (!s) s = told(cu.function_attribute(&out->local_bytes, 3, out->function), "local memory");
     if (!s) s = told(cu.function_attribute(&out->registers, 4, out->function), "registers");

@@ -15,6 +15,7 @@ typedef struct { /* what stages of a call are ours: one a stage, NULL: printed *
     hone_own_rows **rows;
     hone_own_pool **pool;
     hone_own_columns **columns;
+    hone_own_cell **cell;
     const hone_cuda_facts *gpu;
     int n;
 } owned;
@@ -42,7 +43,8 @@ hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call 
         !(o->attention = HONE_NEW_N(arena, hone_own_attention *, in->n_stage + 1)) ||
         !(o->rows = HONE_NEW_N(arena, hone_own_rows *, in->n_stage + 1)) ||
         !(o->pool = HONE_NEW_N(arena, hone_own_pool *, in->n_stage + 1)) ||
-        !(o->columns = HONE_NEW_N(arena, hone_own_columns *, in->n_stage + 1)))
+        !(o->columns = HONE_NEW_N(arena, hone_own_columns *, in->n_stage + 1)) ||
+        !(o->cell = HONE_NEW_N(arena, hone_own_cell *, in->n_stage + 1)))
         return no_memory();
     o->gpu = hone_cuda_facts_of(gpu), o->n = in->n_stage;
     bool any = false, matrix = false;
@@ -55,6 +57,14 @@ hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call 
         any |= o->attention[k] || o->rows[k] || o->pool[k] || o->columns[k],
             matrix |= o->attention[k] != NULL;
         ref[out->n_ref] = (hone_ref){.base = HONE_BASE_NONE};
+        if (floats && in->stage[k].over >= 0)
+            HONE_TRY(hone_own_cell_match(arena, o->gpu, c, k, in->n_tensor + out->n_ref, o->cell + k,
+                                         ref + out->n_ref, bytes + out->n_ref));
+        if (o->cell[k]) any = matrix = true, out->n_ref++;
+        if (in->stage[k].over >= 0) { /* a group is one kernel's, or printed */
+            for (const int over = in->stage[k].over; k < in->n_stage && in->stage[k].over == over;) k++;
+            continue;
+        }
         HONE_TRY(hone_own_product_match(arena, o->gpu, c, k, in->n_tensor + out->n_ref, o->product + k,
                                         ref + out->n_ref, bytes + out->n_ref, &out->beyond));
         if (out->beyond) return HONE_OK;
@@ -80,7 +90,8 @@ hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call 
 hone_status hone_own_take(void *gpu, hone_arena *arena, const hone_printed_own *own, const hone_instance *in,
                           const hone_ref *ref, int stage, hone_taken *out) {
     const owned *o = own->of;
-    if (o->attention[stage])
+    if (o->cell[stage]) HONE_TRY(hone_own_cell_take(arena, o->cell[stage], in, out));
+    if (!out->n_stage && o->attention[stage])
         HONE_TRY(hone_own_attention_take(arena, o->gpu, o->attention[stage], in, ref, out));
     if (!out->n_stage && o->rows[stage])
         HONE_TRY(hone_own_rows_take(arena, o->gpu, o->rows[stage], in, ref, out));
@@ -182,6 +193,12 @@ hone_status hone_own_run(hone_cuda *g, void *kernel, const hone_launch *l, const
         hone_cuda_columns s = o->columns;
         s.x = a, s.y = c, s.workspace = workspace, s.counters = (hone_cuda_address)(uintptr_t)m->counters;
         return hone_cuda_launch(g, &k, &o->shape, &s);
+    }
+    if (o->kind == HONE_OWN_CELL) {
+        hone_cuda_cell cell = o->cell;
+        cell.x = a, cell.r = b, cell.h = c, cell.bias = bias, cell.h0 = residual, cell.c = workspace,
+        cell.c0 = v;
+        return hone_cuda_launch(g, &k, &o->shape, &cell);
     }
     if (o->kind == HONE_OWN_ATTENTION) {
         hone_cuda_attended t = o->attended;

@@ -27,6 +27,7 @@ typedef enum {
     HONE_OWN_ATTENTION,
     HONE_OWN_ROWS,
     HONE_OWN_COLUMNS,
+    HONE_OWN_CELL,
     HONE_OWN_BLAS
 } hone_own_kind;
 typedef struct { /* of a launch: everything but addresses */
@@ -42,12 +43,13 @@ typedef struct { /* of a launch: everything but addresses */
         hone_cuda_first_layer first;
         hone_cuda_rowwise rowwise;
         hone_cuda_columns columns;
+        hone_cuda_cell cell;
         struct {
             hone_cuda_attended attended;
             hone_cuda_attention_way attention_way;
         };
     };
-    /* attention: q, k, y, -, mask, …; v: rows: x, weight, y, bias */
+    /* attention: q, k, y, -, mask, …; v: rows: x, weight, y, bias; cell: x, r, h, bias, -, h0, c; v: c0 */
     hone_own_place a, b, c, bias, whole, residual, workspace;
     hone_own_place v;
     const hone_blas_plan *blas;
@@ -127,6 +129,15 @@ hone_status hone_own_pool_match(hone_arena *, const hone_device_call *, int stag
 /* Takes nothing where what is stored does not suit it. */
 hone_status hone_own_pool_take(hone_arena *, const hone_cuda_facts *, const hone_own_pool *,
                                const hone_instance *, const hone_ref *, hone_taken *) HONE_CHECKED;
+
+/* ---- recurrent layers (own_cell.c) ---- */
+typedef struct hone_own_cell hone_own_cell;
+/* As hone_own_product_match; the stages are a whole group's. */
+hone_status hone_own_cell_match(hone_arena *, const hone_cuda_facts *, const hone_device_call *, int stage,
+                                int ref, hone_own_cell **out, hone_ref *packed, int64_t *bytes) HONE_CHECKED;
+/* Takes nothing where what is stored does not suit it. */
+hone_status hone_own_cell_take(hone_arena *, const hone_own_cell *, const hone_instance *,
+                               hone_taken *) HONE_CHECKED;
 
 /* Name, text and entry of a kernel of ours, behind words that epilogues use. */
 hone_status hone_own_finish(hone_arena *, hone_text *text, const char *entry, hone_own_launch *,

@@ -238,7 +238,9 @@ static void look(ending *e, int32_t x, bool clamped) {
             e->to->held[n->a] = text;
             return;
         }
-        if (kind == HONE_END_COLUMN && e->c->constant && e->c->constant[n->a] && stored == HONE_DTYPE_F32) {
+        const bool told = (e->c->constant && e->c->constant[n->a]) ||
+                          in->tensor[n->a].role == HONE_ROLE_TEMP; /* else it may be stored as halves */
+        if (kind == HONE_END_COLUMN && told && stored == HONE_DTYPE_F32) {
             if (e->scale >= 0) break;
             if (e->p->bias >= 0 && e->p->bias != n->a) break;
             e->p->bias = n->a, e->p->bias_at = at, e->to->held[n->a] = "bias";

@@ -8,7 +8,8 @@ extern const char hone_cuda_words_text[], hone_cuda_epilogue_text[], hone_cuda_q
     hone_cuda_rows_text[], hone_cuda_move_text[], hone_cuda_contract_mma_text[],
     hone_cuda_contract_wgmma_text[], hone_cuda_attention_text[], hone_cuda_attention_decode_text[],
     hone_cuda_attention_wgmma_text[], hone_cuda_window_text[], hone_cuda_few_rows_text[],
-    hone_cuda_few_rows_mma_text[], hone_cuda_first_layer_text[], hone_cuda_columns_text[];
+    hone_cuda_few_rows_mma_text[], hone_cuda_first_layer_text[], hone_cuda_columns_text[],
+    hone_cuda_cell_text[];
 
 typedef struct {
     const char *name, *text, *wants; /* wants: names with a space behind each; (v) marks an expression of v */
@@ -23,6 +24,7 @@ static const family families[] = {
     {"contract_mma", hone_cuda_contract_mma_text,
      "IN_TYPE OUT_TYPE TILE_M TILE_N WARPS_M WARPS_N STAGES PIECE SPLIT WINDOW EPILOGUE(v) ", true, NO_WGMMA},
     {"columns", hone_cuda_columns_text, "IN_TYPE OUT_TYPE WIDTH LANES ", false, NO_WGMMA},
+    {"cell", hone_cuda_cell_text, "IN_TYPE KIND UNITS CLUSTER TILES ", false, NO_WGMMA},
     {"few_rows_mma", hone_cuda_few_rows_mma_text,
      "IN_TYPE OUT_TYPE ROWS8 WARPS UNROLLED CONSTANT_B EPILOGUE(v) ", true, NO_WGMMA},
     {"few_rows", hone_cuda_few_rows_text, "IN_TYPE OUT_TYPE ROWS WARPS UNROLLED CONSTANT_B EPILOGUE(v) ",
@@ -112,7 +114,8 @@ hone_status hone_cuda_print(hone_text *out, const char *name, const hone_cuda_fi
                      width > 256 || head % 16 || head < 16 || head > 256))
         return hone_fail(HONE_BAD_INPUT, "no wgmma is %d columns wide, of type %d, for heads of %d", width,
                          type, head);
-    if (strstr(f->wants, "EPILOGUE(v) ")) hone_text_put(out, "%s", hone_cuda_quick_text);
+    if (strstr(f->wants, "EPILOGUE(v) ") || f->text == hone_cuda_cell_text)
+        hone_text_put(out, "%s", hone_cuda_quick_text);
     if (f->epilogue) hone_text_put(out, "%s", hone_cuda_epilogue_text);
     if (f->wgmma == OF_PRODUCT) put_wgmma(out, "wgmma", type, width, false);
     if (f->wgmma == OF_ATTENTION)

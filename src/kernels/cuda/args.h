@@ -57,6 +57,12 @@ typedef struct { /* y[z][c] = scale * the sum of x[z][r][c] over rows r; columns
     int rows, columns, blocks, splits;     /* blocks: over columns */
     float scale;
 } hone_cuda_columns;
+typedef struct { /* a recurrent layer; x, h, c: f32 [steps][ways][rows][(gates)][width]; c, h0, c0: or 0 */
+    unsigned long long x, r, bias, h, c, h0, c0;
+    long long h0_way, h0_row, h0_each, c0_way, c0_row, c0_each; /* elements */
+    int when_c[2], when_k[2]; /* a direction: step t reads x of when_c + when_k t; 0 where there is none */
+    int steps, ways, rows, width;
+} hone_cuda_cell;
 typedef struct { /* softmax(q kᵀ scale + mask) v by heads; strides in elements: batch, head, token */
     unsigned long long q, k, v, y, mask, lengths, workspace, counters;
     /* the mask's: batch, head, query */
