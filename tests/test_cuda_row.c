@@ -195,21 +195,27 @@ static const row rows[] = {
      "g2: i8[24, 40, 1, 1] = random(8, -127, 127); gd = DequantizeLinear(g2, vs, e); ag = Conv(ad, gd); y "
      "= QuantizeLinear(ag, o, oz); }"},
     {"signed bytes that count from -128 and are padded: a Relu's, through a largest, a Concat and a Reshape",
-     4, 0, 0,
-     "graph g (x: f32[2, 16, 19, 21]) -> y { s: f32[] = {0.03}; z: i8[] = {7}; t: f32[] = {0.05}; u: i8[] = "
-     "{-128}; e: i8[] = {0}; q = QuantizeLinear(x, s, z); d = DequantizeLinear(q, s, z); w: i8[32, 16, 1, 1] = "
-     "random(1, -127, 127); vs: f32[] = {0.001}; wd = DequantizeLinear(w, vs, e); c = Conv(d, wd); r = Relu(c); "
-     "rq = QuantizeLinear(r, t, u); rd = DequantizeLinear(rq, t, u); p = MaxPool(rd) {kernel_shape: [3, 3], "
-     "strides: [2, 2], pads: [1, 1, 1, 1]}; pq = QuantizeLinear(p, t, u); pd = DequantizeLinear(pq, t, u); v: "
-     "i8[32, 32, 3, 3] = random(5, -127, 127); vd = DequantizeLinear(v, vs, e); k = Conv(pd, vd) {pads: [1, 1, "
-     "1, 1]}; kr = Relu(k); kq = QuantizeLinear(kr, t, u); kd = DequantizeLinear(kq, t, u); h = Concat(pd, kd) "
-     "{axis: 1}; hq = QuantizeLinear(h, t, u); hd = DequantizeLinear(hq, t, u); n: i8[24, 64, 3, 3] = random(6, "
-     "-127, 127); nd = DequantizeLinear(n, vs, e); m = Conv(hd, nd) {pads: [1, 1, 1, 1]}; y = "
-     "QuantizeLinear(m, s, z); }"},
+     6, 0, 0,
+     "graph g (x: f32[2, 16, 19, 21]) -> y { s: f32[] = {0.03}; z: i8[] = {7}; t: f32[] = {0.05}; u: i8[] "
+     "= {-128}; e: i8[] = {0}; q = QuantizeLinear(x, s, z); d = DequantizeLinear(q, s, z); w: i8[32, 16, "
+     "1, 1] = random(1, -127, 127); vs: f32[] = {0.001}; wd = DequantizeLinear(w, vs, e); c = Conv(d, "
+     "wd); r = Relu(c); rq = QuantizeLinear(r, t, u); rd = DequantizeLinear(rq, t, u); p = MaxPool(rd) "
+     "{kernel_shape: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1]}; pq = QuantizeLinear(p, t, u); pd = "
+     "DequantizeLinear(pq, t, u); v: i8[32, 32, 3, 3] = random(5, -127, 127); vd = DequantizeLinear(v, "
+     "vs, e); k = Conv(pd, vd) {pads: [1, 1, 1, 1]}; kr = Relu(k); kq = QuantizeLinear(kr, t, u); kd = "
+     "DequantizeLinear(kq, t, u); h = Concat(pd, kd) {axis: 1}; hq = QuantizeLinear(h, t, u); hd = "
+     "DequantizeLinear(hq, t, u); n: i8[24, 64, 3, 3] = random(6, -127, 127); nd = DequantizeLinear(n, "
+     "vs, e); m = Conv(hd, nd) {pads: [1, 1, 1, 1]}; mq = QuantizeLinear(m, s, z); md = "
+     "DequantizeLinear(mq, s, z); o: i8[24, 64, 1, 1] = random(8, -127, 127); od = DequantizeLinear(o, "
+     "vs, e); l = Conv(hd, od); lq = QuantizeLinear(l, s, z); ld = DequantizeLinear(lq, s, z); a = "
+     "Add(ld, md); ar = Relu(a); aq = QuantizeLinear(ar, t, u); ad = DequantizeLinear(aq, t, u); f: "
+     "i8[40, 24, 1, 1] = random(9, -127, 127); fd = DequantizeLinear(f, vs, e); b = Conv(ad, fd); y = "
+     "QuantizeLinear(b, s, z); }"},
     {"LSTM: a state at the beginning, some rows, the last cell", 1, 4e-3, 3e-2,
      "graph g (x: f32[7, 3, 20], h: f32[1, 3, 36], c: f32[1, 3, 36]) -> y { w: f32[1, 144, 20] = random(1, "
      "-0.3, 0.3); r: f32[1, 144, 36] = random(2, -0.3, 0.3); b: f32[1, 288] = random(3, -1, 1); "
-     "a, l, e = LSTM(x, w, r, b, _, h, c) {hidden_size: 36}; t = Squeeze(a); y = Concat(t, l, e) {axis: 0}; }"},
+     "a, l, e = LSTM(x, w, r, b, _, h, c) {hidden_size: 36}; t = Squeeze(a); y = Concat(t, l, e) {axis: "
+     "0}; }"},
     {"LSTM both ways, more rows than a cluster takes at once", 1, 4e-3, 3e-2,
      "graph g (x: f32[5, 150, 24]) -> y { w: f32[2, 256, 24] = random(1, -0.3, 0.3); r: f32[2, 256, 64] = "
      "random(2, -0.2, 0.2); y = LSTM(x, w, r) {hidden_size: 64, direction: \"bidirectional\"}; }"},

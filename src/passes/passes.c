@@ -13,6 +13,7 @@ static const struct {
     {"infer", hone_pass_infer},
     {"stored", hone_pass_stored},
     {"settle", hone_pass_settle}, /* scales and weights that the model computes */
+    {"identity", hone_pass_identity}, /* exporters share equal biases through Identity */
     {"moves", hone_pass_moves},
     {"settle", hone_pass_settle}, /* weights that were turned around */
     {"quant", hone_pass_quant}, /* before weights are folded to f32 */

@@ -127,6 +127,15 @@ static const hone_x *clamp_of(const ending *e, int32_t x, float *low, float *hig
     const hone_x *sum = fn_of(e, n->a, HONE_FN_add);
     return fn_of(e, n->a, HONE_FN_round) || (sum && fn_of(e, sum->a, HONE_FN_round)) ? n : NULL;
 }
+/* The kernel reads bytes of a residual as those of its result; they may be signed where those are not, and the
+   other way round. */
+static const char *residual_of(const ending *e) {
+    const hone_tensor *tensor = e->c->instance->tensor;
+    const hone_dtype is = tensor[e->p->residual].dtype, read = tensor[e->p->m.c].dtype;
+    return is == read            ? "residual"
+           : is == HONE_DTYPE_I8 ? "(residual > 127.0f ? residual - 256.0f : residual)"
+                                 : "(residual < 0.0f ? residual + 256.0f : residual)";
+}
 /* f32(i32(clamped) - z), f32(residual - z): whole numbers that f32 holds */
 static bool dequantized(ending *e, const hone_x *n, int32_t x) {
     const hone_instance *in = e->c->instance;
@@ -145,7 +154,7 @@ static bool dequantized(ending *e, const hone_x *n, int32_t x) {
     if (zero < -128 || zero > 255) return false;
     if (v->kind == HONE_X_LOAD && v->a == e->p->residual &&
         hone_match_end(&e->c->sized, &e->p->m, from, &at) == HONE_END_RESIDUAL) {
-        say(e, x, hone_arena_text(e->to->arena, "(residual - %d.0f)", zero));
+        say(e, x, hone_arena_text(e->to->arena, "(%s - %d.0f)", residual_of(e), zero));
         return true;
     }
     float low, high;
@@ -222,10 +231,12 @@ static void look(ending *e, int32_t x, bool clamped) {
                 e->to->held[n->a] = text;
                 return;
             }
-            if (kind != HONE_END_RESIDUAL || stored != in->tensor[e->p->m.c].dtype ||
+            if (kind != HONE_END_RESIDUAL || !hone_own_is_byte(in->tensor[e->p->m.c].dtype) ||
                 (e->p->residual >= 0 && e->p->residual != n->a))
                 break;
-            e->p->residual = n->a, e->p->residual_at = at, e->to->held[n->a] = "((int)residual)";
+            e->p->residual = n->a, e->p->residual_at = at;
+            e->to->held[n->a] = hone_arena_text(e->to->arena, "((int)%s)", residual_of(e));
+            if (!e->to->held[n->a]) break;
             return;
         }
         if (n->type != HONE_F32) break;
