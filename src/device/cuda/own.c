@@ -30,8 +30,27 @@ hone_cuda_type hone_own_type(hone_dtype t) {
                                   : HONE_CUDA_F32;
 }
 
-hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call *c, hone_printed_own *out) {
-    const hone_instance *in = c->instance;
+/* The call as matches want it: temporaries lie row-major, which they learn of when kernels are made. */
+static hone_status laid(hone_arena *arena, const hone_device_call *from, hone_device_call *to) {
+    const hone_instance *in = from->instance;
+    *to = *from;
+    if (!(to->stride = hone_arena_copy(arena, from->stride, sizeof *to->stride * (size_t)(in->n_tensor + 1))))
+        return no_memory();
+    for (int t = 0; t < in->n_tensor; t++) {
+        const hone_tensor *w = in->tensor + t;
+        int64_t n = 1;
+        for (int k = w->rank - 1; k >= 0 && w->role == HONE_ROLE_TEMP; k--) {
+            to->stride[t][k] = n;
+            if (__builtin_mul_overflow(n, from->param[w->dim[k]].i, &n)) n = 0; /* refused later */
+        }
+    }
+    return HONE_OK;
+}
+hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call *call,
+                           hone_printed_own *out) {
+    const hone_instance *in = call->instance;
+    hone_device_call laid_out, *const c = &laid_out;
+    HONE_TRY(laid(arena, call, c));
     *out = (hone_printed_own){0};
     const bool halves = c->how.precision == HONE_DTYPE_F16 || c->how.precision == HONE_DTYPE_BF16;
     const bool floats =
