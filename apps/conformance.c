@@ -42,6 +42,8 @@ enum { MOST_JOBS = 512 };
 struct shared {
     _Atomic int next, done; /* the case that is taken next; how many are over */
     int at[MOST_JOBS];      /* the case that child k is at; -1: none */
+    hone_status status;     /* of opening the devices, */
+    char why[512];          /* and what it said */
 };
 
 static const char *case_name(const char *folder) {
@@ -117,6 +119,26 @@ static void judge(const job *j, hone_case *c, int status) {
     else
         snprintf(c->why, sizeof c->why, "its process ended with code %d",
                  WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+/* Opens the devices that are named before any case asks for them: one line then, not one a case. In a child,
+   as what drivers hold is not for the children of who holds it. 0, or the exit code. */
+static int open_devices(job *j) {
+    if (!j->where.device && !j->where.place.n) return 0;
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid < 0) return hone_args_wrong("cannot start a process: %s", strerror(errno));
+    if (!pid) {
+        j->shared->status = hone_where_open(&j->where);
+        if (j->shared->status) snprintf(j->shared->why, sizeof j->shared->why, "%s", hone_error());
+        exit(0);
+    }
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    if (j->shared->status) return hone_args_stopped(j->shared->status, j->shared->why);
+    if (WIFSIGNALED(status))
+        return hone_args_wrong("opening the device crashed: %s", strsignal(WTERMSIG(status)));
+    return 0;
 }
 
 static void run_child(const job *j, int child) {
@@ -235,7 +257,8 @@ static int do_job(job *j, const hone_words *operands) {
     if (j->result == MAP_FAILED) return hone_args_wrong("no memory for %d results", j->n);
     j->shared = mmap(NULL, sizeof *j->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (j->shared == MAP_FAILED) return hone_args_wrong("no memory for %d results", j->n);
-    int rc = run_all(j), count[3] = {0}; /* skipped, failed, passed */
+    int rc = open_devices(j), count[3] = {0}; /* skipped, failed, passed */
+    if (!rc) rc = run_all(j);
     if (!rc) {
         for (int k = 0; k < j->n; k++) count[j->result[k].passed + 1]++;
         if (j->json) hone_args_answered(), tell_json(j, count);

@@ -52,6 +52,22 @@ int hone_where_begin(hone_where *w) {
     if (w->place.n && !w->lines) w->lines = join(&w->place);
     return 0;
 }
+static hone_status open_one(const char *device) {
+    static const int64_t one = 1;
+    hone_value *here = NULL, *there = NULL;
+    hone_status s = hone_tensor_create(HONE_DTYPE_F32, &one, 1, &here);
+    if (!s) s = hone_value_bring(here, device, &there);
+    hone_value_free(there), hone_value_free(here);
+    return s;
+}
+hone_status hone_where_open(const hone_where *w) {
+    hone_status s = w->device ? open_one(w->device) : HONE_OK;
+    for (int k = 0; k < w->place.n && !s; k++) {
+        const char *equals = strrchr(w->place.at[k], '=');
+        if (equals) s = open_one(equals + 1); /* without one it is no rule: sessions say so */
+    }
+    return s;
+}
 void hone_where_doubt(const hone_where *w, const hone_model *m) {
     char *text = NULL;
     if (!w->place.n || hone_model_report(m, "graph", &text)) return;

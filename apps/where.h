@@ -24,6 +24,8 @@ typedef struct {
     }
 /* Loads the plugins and ops, before any model. 0, or the exit code: one line was said. */
 int hone_where_begin(hone_where *);
+/* Opens the devices that are named, as a session would, and closes them. */
+hone_status hone_where_open(const hone_where *);
 void hone_where_set(const hone_where *, hone_options *);
 /* Says which patterns of --place no node's name fits: most likely they are mistyped. */
 void hone_where_doubt(const hone_where *, const hone_model *);

@@ -67,6 +67,10 @@ try 1 "only f16 has a range" compile "$model" -o "$folder/x.onnx" --precision bf
     --data "$source/examples/digits/seven.npy"
 try 1 "from 1 to 1024" conformance "$source/examples/digits" --jobs 99999
 try 1 "one of the two" bench "$model" --runs 2 --batch 3 -d batch=2
+# one line, not one a case
+try 1 "there is no device 'nope'" conformance "$source/examples/digits" --device nope
+[[ $out != *passed* && $(wc -l <<<"$out") = 1 ]] || say "conformance --device nope: it went on: $out"
+try 1 "there is no device 'nope'" conformance "$source/examples/digits" --place '*=nope'
 try 1 "leave 'run' away" man run -o "$folder/none1"
 try 1 "'more' is one word too many" help run more
 try 1 "goes with --rate" load http://127.0.0.1:1 --model x --steady
@@ -127,6 +131,7 @@ EOF
     sorry IO "none.onnx" tune none.onnx --json
     sorry BAD_INPUT "the zoo has no model" zoo none --json
     sorry BAD_INPUT "no case" conformance "$folder" --json
+    sorry BAD_INPUT "no device 'nope'" conformance "$source/examples/digits" --device nope --json
     sorry BAD_INPUT "no device 'none'" bench "$model" --device none --json
     sorry IO "nope" bench nope --json
     "$hone" check "$model" none --dim batch=0x --json 2>/dev/null |
