@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    floats: products of integers as products of floats, where the device's units take only the latter and the
-   session asked for a precision (ir/target.h). What its units multiply as bytes stays as it is. The values stay
-   those of the quantized model: factors are dequantized, exactly but for the precision's rounding, and sums
-   are quantized behind as before.
+   session asked for a precision (ir/target.h). What its units multiply as bytes stays as it is. The values
+   stay those of the quantized model: factors are dequantized, exactly but for the precision's rounding, and
+   sums are quantized behind as before.
 
         QLinearConv(x, w, b)    →   QuantizeLinear(Conv(DequantizeLinear(x), w as f32, b as f32))
         QLinearMatMul(a, w)     →   QuantizeLinear(MatMul(DequantizeLinear(a), w as f32) [+ b as f32])

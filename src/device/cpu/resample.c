@@ -16,19 +16,20 @@
    line in scratch, which is first blended, then, channels last, spread: pixels of it are blended along the
    line. Where the program sums plain integers in f64, f32 is enough for all but how a half is rounded that
    no float holds. What is outside, or depends on data, runs as tile code. */
+#include "device/cpu/resample.h"
+
 #include <string.h>
 
 #include "base/thread.h"
-#include "loops/match_affine.h"
-#include "device/cpu/cpu.h"
-#include "kernels/pool.h"
 
+typedef hone_resample_axis axis;
+typedef hone_resample resample;
 enum {
     MAX_ROW = 1 << 24,
-    MAX_AXES = 6,
+    MAX_AXES = HONE_RESAMPLE_AXES,
     MAX_TERMS = 12,
     MOST_PLACES = 1 << 16,
-    MAX_TAPS = 256,
+    MAX_TAPS = HONE_RESAMPLE_TAPS,
     FAR = 8,
     LEAST = 1 << 13,
     MOST = 1 << 16 /* values a tile reads */
@@ -40,35 +41,6 @@ typedef struct { /* what is to be known at each position of an axis */
     int64_t stride, size;
     uint32_t slots; /* that it knows, a bit each */
 } term;
-typedef struct {
-    uint32_t slots;
-    int64_t positions, taps, *at; /* at[position * taps + tap], in elements */
-    float *weight;                /* alike */
-    bool weighted;
-} axis;
-typedef struct {
-    int x, out, n_axis, n_outer;
-    axis axis[MAX_AXES];
-    hone_affine base;                                         /* what no axis says */
-    int64_t extent[HONE_MAX_SLOTS], out_step[HONE_MAX_SLOTS]; /* of the indices before the last */
-    int64_t by[MAX_AXES][HONE_MAX_SLOTS];                     /* an axis' position moves so with each */
-    int64_t rows, n, taps, grain;
-    /* lanes */
-    bool lanes;
-    int64_t lo, reach, lane_taps;
-    int64_t apart; /* of x's values along the row, where others between them are skipped; else 1 */
-    int32_t *lane_at;
-    float *lane_weight;       /* NULL: one tap of weight 1, of which */
-    int64_t run_from, run_to; /* these follow on in memory */
-    const hone_pool *kernel;
-    /* of integers */
-    bool whole, spread;
-    hone_dtype x_type, y_type;
-    hone_blend_whole_fn *blend;
-    hone_settle_whole_fn *settle;
-    int xs, xz, ys, yz; /* tensors of one number; -1: 0, or of scales 1 */
-    int64_t run;        /* spread: pixels of a line */
-} resample;
 typedef struct {
     hone_template_builder *m;
     const hone_cpu_call *c;
@@ -303,171 +275,6 @@ static bool find_lanes(finding *f, resample *d, int last, int64_t n) {
     if (d->run_to - d->run_from < 8) d->run_to = d->run_from = 0;
     return true;
 }
-
-/* ---- doing it ------------------------------------------------------------------------------------------ */
-static int64_t list_rows(const resample *d, const float *x, const int64_t *position, const float **list,
-                         float *weight) {
-    int64_t many = 1;
-    list[0] = x, weight[0] = 1;
-    for (int q = 0; q < d->n_axis; q++) {
-        const axis *a = d->axis + q;
-        const int64_t *at = a->at + position[q] * a->taps;
-        const float *w = a->weight + position[q] * a->taps;
-        /* the first copy last: it is what the others are made of */
-        for (int64_t t = a->taps - 1; t >= 0; t--)
-            for (int64_t k = 0; k < many; k++)
-                list[t * many + k] = list[k] + at[t], weight[t * many + k] = weight[k] * w[t];
-        many *= a->taps;
-    }
-    return many;
-}
-static void pick(const resample *d, const float *row, float *y) {
-    hone_pick_fn *some = d->kernel->pick;
-    if (d->run_to == d->run_from) some(row, d->lane_at, d->lane_weight, d->lane_taps, d->n, y);
-    else {
-        some(row, d->lane_at, NULL, 1, d->run_from, y);
-        memcpy(y + d->run_from, row + d->lane_at[d->run_from], sizeof *y * (size_t)(d->run_to - d->run_from));
-        some(row, d->lane_at + d->run_to, NULL, 1, d->n - d->run_to, y + d->run_to);
-    }
-}
-static double number_at(const hone_step *s, void *const *base, int tensor, hone_dtype type) {
-    const void *at = tensor < 0 ? NULL : hone_ref_at(s->ref[tensor], base);
-    return !at                      ? 0
-           : type == HONE_DTYPE_U8  ? *(const uint8_t *)at
-           : type == HONE_DTYPE_I8  ? *(const int8_t *)at
-           : type == HONE_DTYPE_U16 ? *(const uint16_t *)at
-           : type == HONE_DTYPE_I16 ? *(const int16_t *)at
-                                    : (double)*(const float *)at;
-}
-/* As the kernels blend, of values that lie apart. */
-static void blend_apart(const void *const *x, const float *w, int64_t taps, int64_t n, int64_t apart,
-                        hone_dtype type, float *y) {
-    for (int64_t t = 0; t < taps; t++) {
-#define ADD(of) \
-    for (int64_t j = 0; j < n; j++) y[j] = (t ? y[j] : -0.0f) + w[t] * (float)((const of *)x[t])[j * apart]
-        switch (type) {
-        case HONE_DTYPE_U8: ADD(uint8_t); break;
-        case HONE_DTYPE_I8: ADD(int8_t); break;
-        case HONE_DTYPE_U16: ADD(uint16_t); break;
-        case HONE_DTYPE_I16: ADD(int16_t); break;
-        default: ADD(float);
-        }
-#undef ADD
-    }
-}
-/* Of integers. */
-static hone_status tile_whole(const hone_step *s, void *const *base, int64_t number, void *scratch) {
-    const resample *d = s->data;
-    const int64_t size = (int64_t)hone_dtypes[d->x_type].bytes,
-                  out_size = (int64_t)hone_dtypes[d->y_type].bytes;
-    const char *x = (const char *)hone_ref_at(s->ref[d->x], base) + (d->base.c + d->lo) * size;
-    const void *list[MAX_TAPS];
-    char *y = hone_ref_at(s->ref[d->out], base);
-    const float ratio = d->xs < 0 ? 1
-                                  : (float)number_at(s, base, d->xs, HONE_DTYPE_F32) /
-                                        (float)number_at(s, base, d->ys, HONE_DTYPE_F32);
-    const hone_settle_row row = {ratio, -(float)number_at(s, base, d->xz, d->x_type) * ratio,
-                                 (float)number_at(s, base, d->yz, d->y_type),
-                                 (float)hone_dtypes[d->y_type].lowest, (float)hone_dtypes[d->y_type].highest};
-    const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain,
-                  n = d->spread ? d->run * d->n : d->n;
-    float weight[MAX_TAPS], *line = scratch, *made = d->lanes || d->spread ? line + d->reach : line;
-    int64_t index[HONE_MAX_SLOTS], rest = from;
-    for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
-    for (int64_t r = from; r < to; r++) {
-        int64_t position[MAX_AXES] = {0}, at = 0, out = 0, many = 1;
-        for (int k = 0; k < d->n_outer; k++) {
-            at += d->base.k[k] * index[k], out += d->out_step[k] * index[k];
-            for (int q = 0; q < d->n_axis; q++) position[q] += d->by[q][k] * index[k];
-        }
-        list[0] = x + at * size, weight[0] = 1;
-        for (int q = 0; q < d->n_axis; q++) {
-            const axis *a = d->axis + q;
-            for (int64_t t = a->taps - 1; t >= 0; t--)
-                for (int64_t k = 0; k < many; k++)
-                    list[t * many + k] = (const char *)list[k] + a->at[position[q] * a->taps + t] * size,
-                                    weight[t * many + k] = weight[k] * a->weight[position[q] * a->taps + t];
-            many *= a->taps;
-        }
-        if (d->apart > 1) blend_apart(list, weight, many, d->reach, d->apart, d->x_type, line);
-        else d->blend(list, weight, many, d->lanes || d->spread ? d->reach : n, line);
-        if (d->spread) d->kernel->spread(line, d->lane_at, d->lane_weight, d->lane_taps, d->run, d->n, made);
-        else if (d->lanes) pick(d, line, made);
-        d->settle(&row, made, n, y + out * out_size);
-        for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
-    }
-    return HONE_OK;
-}
-static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
-    const resample *d = s->data;
-    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base) + d->base.c,
-                *list[MAX_TAPS];
-    float *y = (float *)(void *)hone_ref_at(s->ref[d->out], base), weight[MAX_TAPS];
-    const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
-    int64_t index[HONE_MAX_SLOTS], rest = from;
-    for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
-    const float *before = NULL, *first = NULL; /* the row before this one, and what it was made of */
-    for (int64_t r = from; r < to; r++) {
-        int64_t position[MAX_AXES] = {0}, at = 0, out = 0;
-        for (int k = 0; k < d->n_outer; k++) {
-            at += d->base.k[k] * index[k], out += d->out_step[k] * index[k];
-            for (int q = 0; q < d->n_axis; q++) position[q] += d->by[q][k] * index[k];
-        }
-        const int64_t many = list_rows(d, x + at + d->lo, position, list, weight);
-        if (!d->lanes) d->kernel->blend(list, weight, many, d->n, y + out);
-        else if (many == 1 && weight[0] == 1 && d->apart == 1) {
-            if (before && list[0] == first) memcpy(y + out, before, sizeof *y * (size_t)d->n);
-            else pick(d, list[0], y + out);
-            first = list[0], before = y + out;
-        } else {
-            const void *apart[MAX_TAPS];
-            for (int64_t t = 0; t < many && d->apart > 1; t++) apart[t] = list[t];
-            if (d->apart > 1) blend_apart(apart, weight, many, d->reach, d->apart, HONE_DTYPE_F32, scratch);
-            else d->kernel->blend(list, weight, many, d->reach, scratch);
-            pick(d, scratch, y + out);
-        }
-        for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
-    }
-    return HONE_OK;
-}
-/* Of any type, moved. */
-static hone_status tile_moved(const hone_step *s, void *const *base, int64_t number, void *scratch) {
-    const resample *d = s->data;
-    const size_t size = hone_dtypes[d->x_type].bytes;
-    const char *x = (const char *)hone_ref_at(s->ref[d->x], base) + (d->base.c + d->lo) * (int64_t)size,
-               *first = NULL;
-    char *y = hone_ref_at(s->ref[d->out], base), *before = NULL;
-    const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
-    int64_t index[HONE_MAX_SLOTS], rest = from;
-    (void)scratch;
-    for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
-    for (int64_t r = from; r < to; r++) {
-        int64_t at = 0, out = 0;
-        for (int k = 0; k < d->n_outer; k++) at += d->base.k[k] * index[k], out += d->out_step[k] * index[k];
-        for (int q = 0; q < d->n_axis; q++) {
-            int64_t position = 0;
-            for (int k = 0; k < d->n_outer; k++) position += d->by[q][k] * index[k];
-            at += d->axis[q].at[position];
-        }
-        const char *row = x + at * (int64_t)size;
-        char *made = y + out * (int64_t)size;
-        if (!d->lanes) memcpy(made, row, (size_t)d->n * size);
-        else if (row == first) memcpy(made, before, (size_t)d->n * size);
-        else switch (size) {
-#define PICK(of)                       \
-    for (int64_t j = 0; j < d->n; j++) \
-    ((of *)(void *)made)[j] = ((const of *)(const void *)row)[d->lane_at[j] * d->apart]
-            case 1: PICK(uint8_t); break;
-            case 2: PICK(uint16_t); break;
-            case 4: PICK(uint32_t); break;
-            default: PICK(uint64_t);
-#undef PICK
-            }
-        first = row, before = made;
-        for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
-    }
-    return HONE_OK;
-}
 /* Is the stage only a copy of what the one before makes? */
 static bool copies(const hone_instance *in, const hone_stage *z, int32_t of) {
     const hone_x *e = in->x + z->value;
@@ -634,9 +441,9 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     hone_step step = {.tactic = "resample",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
                       .scratch_bytes = sizeof(float) * room,
-                      .tile = moved      ? tile_moved
-                              : d->whole ? tile_whole
-                                         : tile,
+                      .tile = moved      ? hone_resample_tile_moved
+                              : d->whole ? hone_resample_tile_whole
+                                         : hone_resample_tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true, *end = at + 1 + copied;
     return hone_cpu_add(m, (hone_step_template){.step = step, .uses = uses, .buffer = -1});

@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: see epilogue.h. The expression is taken apart from its root: [[times] activation [+ a number or a
-   row] | narrowing] [clamp] [+ residual] [+ bias] accumulator, in this
-   order of operations; any other order would round differently and is left to tile code. */
-#include "device/cpu/epilogue.h"
+   epilogue_match: see epilogue.h. The expression is taken apart from its root: [[times] activation [+ a
+   number or a row] | narrowing] [clamp] [+ residual] [+ bias] accumulator, in this order of operations;
+   any other order would round differently and is left to tile code. */
+#include "device/cpu/epilogue_match.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct {
-    hone_arena *arena;
-    const hone_cpu_call *c;
-    const hone_slots_of *slots;
-    int stage, acc, first_n, nm, nb;
-    const int *group_m, *group_b;
-    bool columns, then;
-    int patience;
-    /* where it is not a sum of floats that comes in: r is given, and `read` the expression that was found to
-       be it, or -1 */
-    hone_cpu_epilogue *r;
-    int32_t read;
-    const hone_cpu_epilogue *narrow; /* what makes bytes of a sum of integers, */
-    int32_t narrows;                 /* and the expression that it is */
-    bool narrow_signed;
-} matching;
+typedef hone_epilogue_matching matching;
 
-static const hone_x *at(const matching *m, int32_t x) { return m->c->instance->x + x; }
+static const hone_x *at(const matching *m, int32_t x) { return hone_epilogue_x(m, x); }
 static bool is_fn(const matching *m, int32_t x, hone_fn fn) {
     return at(m, x)->kind == HONE_X_FN && at(m, x)->fn == fn;
 }
@@ -50,7 +35,7 @@ static bool placed(matching *m, const hone_affine *f, bool along_n, hone_row_num
     for (int k = 0; k < m->nm; k++) out->same &= m->slots->extent[m->group_m[k]] == 1 || !f->k[m->group_m[k]];
     return out->at_m != NULL;
 }
-static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) {
+bool hone_epilogue_load(matching *m, int32_t x, bool along_n, hone_row_number *out) {
     const hone_instance *in = m->c->instance;
     const hone_x *e = at(m, x);
     if (e->kind != HONE_X_LOAD || e->a == m->acc) return false;
@@ -61,7 +46,7 @@ static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) 
 }
 /* One a column, whatever the row. */
 static bool column_number(matching *m, int32_t x, hone_dtype dtype, hone_row_number *out) {
-    if (!m->columns || !load_at(m, x, true, out) || out->dtype != dtype) return false;
+    if (!m->columns || !hone_epilogue_load(m, x, true, out) || out->dtype != dtype) return false;
     hone_affine f;
     if (!hone_affine_inside(&m->c->sized, m->slots, x, &f)) return false;
     for (int k = 0; k < m->nm; k++)
@@ -69,7 +54,7 @@ static bool column_number(matching *m, int32_t x, hone_dtype dtype, hone_row_num
     return true;
 }
 /* A number that stays the same along a row: a constant, or a load of f32 (or of 8 bits, widened). */
-static bool row_number(matching *m, int32_t x, hone_row_number *out) {
+bool hone_epilogue_row_number(matching *m, int32_t x, hone_row_number *out) {
     const hone_x *e = at(m, x);
     out->tensor = -1;
     if (e->kind == HONE_X_CONST && e->type == HONE_F32) {
@@ -77,170 +62,11 @@ static bool row_number(matching *m, int32_t x, hone_row_number *out) {
         return true;
     }
     if (e->kind == HONE_X_CAST && e->type == HONE_F32 && at(m, e->a)->kind == HONE_X_LOAD) x = e->a;
-    if (!load_at(m, x, false, out)) return false;
+    if (!hone_epilogue_load(m, x, false, out)) return false;
     return out->dtype == HONE_DTYPE_F32 || out->dtype == HONE_DTYPE_U8 || out->dtype == HONE_DTYPE_I8;
 }
-static const hone_row_number none = {.tensor = -1, .k = -0.0f, .same = true};
+const hone_row_number hone_epilogue_none = {.tensor = -1, .k = -0.0f, .same = true};
 
-/* ---- activations --------------------------------------------------------------------------------------- */
-/* The same value: the same expression, or one written twice, as far as some patience goes: what is shared
-   inside is seen again and again. */
-static bool same(matching *m, int32_t x, int32_t y) {
-    const hone_x *p = at(m, x), *q = at(m, y);
-    if (x == y) return true;
-    if (m->patience-- <= 0) return false;
-    if (p->kind != q->kind || p->type != q->type || p->fn != q->fn || p->flat != q->flat) return false;
-    switch ((hone_xkind)p->kind) {
-    case HONE_X_CONST: return !memcmp(&p->k, &q->k, sizeof p->k);
-    case HONE_X_INDEX:
-    case HONE_X_PARAM: return p->a == q->a;
-    case HONE_X_LOAD:
-        if (p->a != q->a || p->c >= 0 || q->c >= 0) return false;
-        for (int k = 0; k < (p->flat ? 1 : m->c->instance->tensor[p->a].rank); k++)
-            if (!same(m, m->c->instance->list[p->b + k], m->c->instance->list[q->b + k])) return false;
-        return true;
-    case HONE_X_FN:
-        if (!same(m, p->a, q->a)) return false;
-        if (hone_fns[p->fn].arity > 1 && !same(m, p->b, q->b)) return false;
-        return hone_fns[p->fn].arity < 3 || same(m, p->c, q->c);
-    case HONE_X_CAST:
-    case HONE_X_ROUND: return same(m, p->a, q->a);
-    default: return false;
-    }
-}
-static bool constant(const matching *m, int32_t x, float *k) {
-    const hone_x *e = at(m, x);
-    if (e->kind == HONE_X_CONST && e->type == HONE_F32) return *k = e->k.f32, true;
-    if (e->kind != HONE_X_CAST || e->type != HONE_F32 || at(m, e->a)->kind != HONE_X_PARAM) return false;
-    const int q = at(m, e->a)->a;
-    return *k = m->c->instance->param_real[q] ? (float)m->c->param[q].f : (float)m->c->param[q].i, true;
-}
-/* One side of fn a constant; the other side is left. */
-static bool by_constant(const matching *m, int32_t x, hone_fn fn, float *k, int32_t *rest) {
-    const hone_x *e = at(m, x);
-    if (!is_fn(m, x, fn)) return false;
-    if (constant(m, e->b, k)) return *rest = e->a, true;
-    return constant(m, e->a, k) && (*rest = e->b, true);
-}
-static bool with_constant(const matching *m, int32_t x, hone_fn fn, float k, int32_t *rest) {
-    float have;
-    return by_constant(m, x, fn, &have, rest) && have == k;
-}
-/* clamp(alpha * u + beta, 0, 1) */
-static bool is_hard(matching *m, int32_t x, hone_cpu_epilogue *r, int32_t *u) {
-    int32_t y;
-    if (!with_constant(m, x, HONE_FN_max, 0, &y) || !with_constant(m, y, HONE_FN_min, 1, &y)) return false;
-    if (!by_constant(m, y, HONE_FN_add, &r->beta, &y)) return false;
-    if (by_constant(m, y, HONE_FN_mul, &r->alpha, u)) return true;
-    if (!is_fn(m, y, HONE_FN_div) || !constant(m, at(m, y)->b, &r->alpha) || r->alpha == 0) return false;
-    r->alpha = 1 / r->alpha, *u = at(m, y)->a;
-    return true;
-}
-/* u times v, where v knows u: which activation of u */
-static hone_activation gated(matching *m, int32_t u, int32_t v, hone_cpu_epilogue *r, int32_t *of) {
-    int32_t w, y, z;
-    float k;
-    *of = u;
-    if (is_fn(m, v, HONE_FN_sigmoid)) {
-        w = at(m, v)->a, r->alpha = 1;
-        if (same(m, w, u) || (by_constant(m, w, HONE_FN_mul, &r->alpha, &w) && same(m, w, u)))
-            return HONE_ACTIVATE_silu;
-    }
-    if (is_hard(m, v, r, &w) && same(m, w, u)) return HONE_ACTIVATE_hard_swish;
-    /* 0.5 u (1 + erf(u / sqrt 2)), 0.5 u (1 + tanh(a (u + b u u u))) */
-    if (!with_constant(m, u, HONE_FN_mul, 0.5f, &u) || !with_constant(m, v, HONE_FN_add, 1, &w))
-        return HONE_ACTIVATE_COUNT;
-    *of = u;
-    if (is_fn(m, w, HONE_FN_erf) && with_constant(m, at(m, w)->a, HONE_FN_mul, 0x1.6a09e6p-1f, &y) &&
-        same(m, y, u))
-        return HONE_ACTIVATE_gelu;
-    if (!is_fn(m, w, HONE_FN_tanh) || !by_constant(m, at(m, w)->a, HONE_FN_mul, &k, &y) ||
-        !is_fn(m, y, HONE_FN_add) || !same(m, at(m, y)->a, u))
-        return HONE_ACTIVATE_COUNT;
-    y = at(m, y)->b;
-    for (int q = 0; q < 2; q++, y = z) {
-        if (!is_fn(m, y, HONE_FN_mul) || !same(m, at(m, y)->b, u)) return HONE_ACTIVATE_COUNT;
-        z = at(m, y)->a;
-    }
-    if (!by_constant(m, y, HONE_FN_mul, &r->beta, &z) || !same(m, z, u)) return HONE_ACTIVATE_COUNT;
-    r->alpha = 2 * k, r->beta *= 2 * k;
-    return HONE_ACTIVATE_gelu_tanh;
-}
-/* u < 0 ? alpha * u : u */
-static bool is_leaky(matching *m, int32_t x, hone_cpu_epilogue *r, int32_t *u) {
-    const hone_x *e = at(m, x);
-    float zero;
-    int32_t v;
-    if (e->kind != HONE_X_SELECT || !is_fn(m, e->a, HONE_FN_lt) || !constant(m, at(m, e->a)->b, &zero) ||
-        zero != 0)
-        return false;
-    *u = e->c;
-    return same(m, at(m, e->a)->a, *u) && by_constant(m, e->b, HONE_FN_mul, &r->alpha, &v) && same(m, v, *u);
-}
-/* What x is an activation of, and which; x itself: of none. */
-static int32_t activation(matching *m, int32_t x, hone_cpu_epilogue *r) {
-    hone_activation which = HONE_ACTIVATE_COUNT;
-    int32_t of = x;
-    if (is_fn(m, x, HONE_FN_sigmoid)) which = HONE_ACTIVATE_sigmoid, of = at(m, x)->a;
-    else if (is_fn(m, x, HONE_FN_tanh)) which = HONE_ACTIVATE_tanh, of = at(m, x)->a;
-    else if (is_fn(m, x, HONE_FN_mul)) {
-        which = gated(m, at(m, x)->a, at(m, x)->b, r, &of);
-        if (which == HONE_ACTIVATE_COUNT) which = gated(m, at(m, x)->b, at(m, x)->a, r, &of);
-    } else if (is_hard(m, x, r, &of)) which = HONE_ACTIVATE_hard_sigmoid;
-    else if (is_leaky(m, x, r, &of)) which = HONE_ACTIVATE_leaky;
-    if (which == HONE_ACTIVATE_COUNT) return x;
-    r->which = which, r->activate = hone_activate_best()->run[which],
-    r->gate = hone_activate_best()->gate ? hone_activate_best()->gate[which] : NULL;
-    return of;
-}
-
-/* [times *] an activation [+ plus, or a row], an activation times a row, or an activation that a number is
-   the least of: what that is of; x itself where it is no such thing. */
-static int32_t and_then(matching *m, int32_t x, hone_cpu_epilogue *r) {
-    const hone_x *e = at(m, x);
-    for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_max); side++) {
-        const int32_t y = side ? e->b : e->a, of = activation(m, y, r);
-        r->times = r->later = none, r->times.k = 1;
-        if (of != y && row_number(m, side ? e->a : e->b, &r->plus) && r->plus.same) {
-            r->then = hone_activate_best()->floor;
-            return of;
-        }
-        r->activate = NULL;
-    }
-    for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_mul); side++) {
-        const int32_t y = side ? e->b : e->a, of = activation(m, y, r);
-        r->times = r->plus = r->later = none, r->times.k = 1;
-        if (of != y && load_at(m, side ? e->a : e->b, true, &r->later) && r->later.dtype == HONE_DTYPE_F32) {
-            r->then = r->kernel->gate;
-            return of;
-        }
-        r->activate = NULL;
-    }
-    const bool sum = is_fn(m, x, HONE_FN_add);
-    for (int side = 0; side < (sum ? 2 : 1); side++) {
-        int32_t y = !sum ? x : side ? e->b : e->a, of;
-        r->times = r->plus = r->later = none, r->times.k = 1;
-        if (sum) {
-            const int32_t other = side ? e->a : e->b;
-            if (!(row_number(m, other, &r->plus) && r->plus.same)) {
-                r->plus = none;
-                if (!load_at(m, other, true, &r->later) || r->later.dtype != HONE_DTYPE_F32) continue;
-            }
-        }
-        if ((of = activation(m, y, r)) == y && is_fn(m, y, HONE_FN_mul))
-            for (int right = 0; right < 2 && of == y; right++) {
-                const int32_t inner = right ? at(m, y)->b : at(m, y)->a;
-                if (!row_number(m, right ? at(m, y)->a : at(m, y)->b, &r->times) || !r->times.same) continue;
-                const int32_t found = activation(m, inner, r);
-                if (found != inner) of = found;
-            }
-        if (of == y || (!sum && r->times.tensor < 0 && r->times.k == 1)) continue;
-        r->then = hone_activate_best()->then;
-        return of;
-    }
-    r->times = r->plus = r->later = none, r->activate = NULL;
-    return x;
-}
 static bool place_out(matching *m, hone_cpu_epilogue *r) {
     const hone_instance *in = m->c->instance;
     const hone_stage *s = in->stage + m->stage;
@@ -269,14 +95,16 @@ static bool whole(matching *m, hone_cpu_epilogue *r, int32_t x) {
     if (!r->requantize) return false;
     r->zero.k = 0;
     if (is_fn(m, x, HONE_FN_add)) {
-        if (!row_number(m, at(m, x)->b, &r->zero)) return false;
+        if (!hone_epilogue_row_number(m, at(m, x)->b, &r->zero)) return false;
         x = at(m, x)->a;
     }
     if (!is_fn(m, x, HONE_FN_round) || !is_fn(m, at(m, x)->a, HONE_FN_mul)) return false;
     const hone_x *times = at(m, at(m, x)->a), *over = at(m, times->b);
     if (over->kind != HONE_X_FN || over->fn != HONE_FN_div || !is_fn(m, over->a, HONE_FN_mul)) return false;
-    if (!row_number(m, at(m, over->a)->a, &r->scale) || !row_number(m, over->b, &r->scale_y)) return false;
-    if (!row_number(m, at(m, over->a)->b, &r->scale_b) &&
+    if (!hone_epilogue_row_number(m, at(m, over->a)->a, &r->scale) ||
+        !hone_epilogue_row_number(m, over->b, &r->scale_y))
+        return false;
+    if (!hone_epilogue_row_number(m, at(m, over->a)->b, &r->scale_b) &&
         !(r->scale_n = column_number(m, at(m, over->a)->b, HONE_DTYPE_F32, &r->scale_b)))
         return false;
     if (at(m, times->a)->kind != HONE_X_CAST || at(m, times->a)->type != HONE_F32) return false;
@@ -285,7 +113,7 @@ static bool whole(matching *m, hone_cpu_epilogue *r, int32_t x) {
         const hone_x *e = at(m, x);
         int32_t bias = is_sum(m, e->a) ? e->b : e->a;
         x = is_sum(m, e->a) ? e->a : e->b;
-        if ((!load_at(m, bias, false, &r->bias) || r->bias.dtype != HONE_DTYPE_I32) &&
+        if ((!hone_epilogue_load(m, bias, false, &r->bias) || r->bias.dtype != HONE_DTYPE_I32) &&
             !(r->bias_n = column_number(m, bias, HONE_DTYPE_I32, &r->bias)))
             return false;
     } else r->bias.k = 0;
@@ -300,8 +128,9 @@ static hone_cpu_epilogue *fresh(matching *m, hone_dtype to) {
     if (!r) return NULL;
     r->kernel = hone_epilogue_best(), r->n_batch = m->nb;
     r->run = to == HONE_DTYPE_F32 ? r->kernel->f32 : to == HONE_DTYPE_U8 ? r->kernel->u8 : r->kernel->i8;
-    r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale = none;
-    r->source = r->more = (hone_read_rows){none, none, none};
+    r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale =
+        hone_epilogue_none;
+    r->source = r->more = (hone_read_rows){hone_epilogue_none, hone_epilogue_none, hone_epilogue_none};
     r->lo.k = -INFINITY, r->hi.k = INFINITY, r->scale.k = 1;
     r->low = (float)hone_dtypes[to].lowest, r->high = (float)hone_dtypes[to].highest, r->out.dtype = to;
     return r;
@@ -310,12 +139,12 @@ static hone_cpu_epilogue *fresh(matching *m, hone_dtype to) {
 static bool read_back(matching *m, int32_t x, hone_read_rows *out, int32_t *q) {
     if (!is_fn(m, x, HONE_FN_mul)) return false;
     const hone_x *e = at(m, x), *f = at(m, e->a);
-    if (f->kind != HONE_X_CAST || f->type != HONE_F32 || !row_number(m, e->b, &out->scale) ||
+    if (f->kind != HONE_X_CAST || f->type != HONE_F32 || !hone_epilogue_row_number(m, e->b, &out->scale) ||
         (out->scale.tensor >= 0 && out->scale.dtype != HONE_DTYPE_F32))
         return false;
-    *q = f->a, out->zero = none, out->zero.k = 0;
+    *q = f->a, out->zero = hone_epilogue_none, out->zero.k = 0;
     if (is_fn(m, *q, HONE_FN_sub)) {
-        if (!load_at(m, at(m, *q)->b, false, &out->zero) ||
+        if (!hone_epilogue_load(m, at(m, *q)->b, false, &out->zero) ||
             (out->zero.dtype != HONE_DTYPE_U8 && out->zero.dtype != HONE_DTYPE_I8))
             return false;
         *q = at(m, *q)->a;
@@ -324,7 +153,7 @@ static bool read_back(matching *m, int32_t x, hone_read_rows *out, int32_t *q) {
 }
 static bool read_rows(matching *m, int32_t x, hone_read_rows *out) { /* of a tensor */
     int32_t q;
-    return read_back(m, x, out, &q) && load_at(m, q, true, &out->at) &&
+    return read_back(m, x, out, &q) && hone_epilogue_load(m, q, true, &out->at) &&
            (out->at.dtype == HONE_DTYPE_U8 || out->at.dtype == HONE_DTYPE_I8);
 }
 /* i32(a sum of integers as 8 bits): what makes these; NULL: it is something else. */
@@ -348,8 +177,9 @@ static bool comes_in(matching *m, int32_t x) {
     int32_t q;
     if (m->acc < 0) {
         r->reads = e->kind != HONE_X_LOAD;
-        if (!(r->reads ? read_rows(m, x, &r->source)
-                       : load_at(m, x, true, &r->source.at) && r->source.at.dtype == HONE_DTYPE_F32))
+        if (!(r->reads
+                  ? read_rows(m, x, &r->source)
+                  : hone_epilogue_load(m, x, true, &r->source.at) && r->source.at.dtype == HONE_DTYPE_F32))
             return false;
         m->read = x;
         return true;
@@ -362,7 +192,8 @@ static bool comes_in(matching *m, int32_t x) {
 /* Of a sum of integers: all that is made of its bytes and of constants is a look-up. */
 static bool is_narrowed(void *of, int32_t x) {
     matching *m = of;
-    if (m->narrow) return x == m->narrows || (at(m, x)->kind == HONE_X_CAST && same(m, x, m->narrows));
+    if (m->narrow)
+        return x == m->narrows || (at(m, x)->kind == HONE_X_CAST && hone_epilogue_same(m, x, m->narrows));
     if (at(m, x)->kind != HONE_X_CAST) return false;
     m->narrow = narrowed(m, x), m->narrows = x;
     m->narrow_signed = m->narrow && m->narrow->out.dtype == HONE_DTYPE_I8;
@@ -404,12 +235,12 @@ static bool one_piece(const matching *m, const hone_cpu_epilogue *r) {
 static bool divided(matching *m, hone_cpu_epilogue *r, int32_t *v) {
     int32_t x = *v;
     if (is_fn(m, x, HONE_FN_add)) {
-        if (!row_number(m, at(m, x)->b, &r->zero)) return false;
+        if (!hone_epilogue_row_number(m, at(m, x)->b, &r->zero)) return false;
         x = at(m, x)->a;
     }
     if (!is_fn(m, x, HONE_FN_round) || !is_fn(m, at(m, x)->a, HONE_FN_div)) return false;
     x = at(m, x)->a;
-    if (!row_number(m, at(m, x)->b, &r->scale)) return false;
+    if (!hone_epilogue_row_number(m, at(m, x)->b, &r->scale)) return false;
     *v = at(m, x)->a;
     return true;
 }
@@ -423,8 +254,8 @@ static bool limited(matching *m, hone_cpu_epilogue *r, int32_t *v) {
         const hone_x *e = at(m, x);
         bool max = e->fn == HONE_FN_max, right = true;
         hone_row_number *limit = max ? &r->lo : &r->hi;
-        if (!row_number(m, e->b, limit)) right = false;
-        if (!right && !row_number(m, e->a, limit)) return false;
+        if (!hone_epilogue_row_number(m, e->b, limit)) right = false;
+        if (!right && !hone_epilogue_row_number(m, e->a, limit)) return false;
         *(max ? &low : &high) = true, x = right ? e->a : e->b;
     }
     /* in which order two limits apply does not matter as long as they are in order themselves */
@@ -455,17 +286,18 @@ static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
     const hone_dtype to = r->out.dtype;
     bool narrows = to != HONE_DTYPE_F32;
     if (!narrows && m->r && is_acc(m, x)) return true;
-    if (!narrows && m->then) x = and_then(m, x, r);
-    if (!narrows && (!m->r || m->acc < 0) && !r->then) x = activation(m, x, r);
+    if (!narrows && m->then) x = hone_epilogue_and_then(m, x, r);
+    if (!narrows && (!m->r || m->acc < 0) && !r->then) x = hone_epilogue_activation(m, x, r);
     /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
     if (!narrows && is_fn(m, x, HONE_FN_mul)) {
         const hone_x *e = at(m, x), *f = at(m, e->a);
-        hone_row_number scale, zero = none;
+        hone_row_number scale, zero = hone_epilogue_none;
         zero.k = 0;
         int32_t q = -1;
-        if (f->kind == HONE_X_CAST && f->type == HONE_F32 && row_number(m, e->b, &scale)) q = f->a;
+        if (f->kind == HONE_X_CAST && f->type == HONE_F32 && hone_epilogue_row_number(m, e->b, &scale))
+            q = f->a;
         if (q >= 0 && is_fn(m, q, HONE_FN_sub)) {
-            if (!load_at(m, at(m, q)->b, false, &zero) ||
+            if (!hone_epilogue_load(m, at(m, q)->b, false, &zero) ||
                 (zero.dtype != HONE_DTYPE_U8 && zero.dtype != HONE_DTYPE_I8))
                 return false;
             q = at(m, q)->a;
@@ -489,11 +321,11 @@ static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
         hone_row_number more;
         int32_t inner = e->a, other = e->b;
         if (!is_fn(m, inner, HONE_FN_add) && !is_acc(m, inner)) inner = e->b, other = e->a;
-        if (is_acc(m, inner) && !row_number(m, other, &more) && (!m->r || m->acc < 0) &&
+        if (is_acc(m, inner) && !hone_epilogue_row_number(m, other, &more) && (!m->r || m->acc < 0) &&
             column_number(m, other, HONE_DTYPE_F32, &more)) {
             r->bias = more, r->bias_n = true, x = inner;
-        } else if (!row_number(m, other, &more)) {
-            if (!load_at(m, other, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) {
+        } else if (!hone_epilogue_row_number(m, other, &more)) {
+            if (!hone_epilogue_load(m, other, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) {
                 if (!m->r || !read_rows(m, other, &r->more)) return false;
                 r->residual = r->more.at, r->reads_more = true;
             }
@@ -501,7 +333,7 @@ static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
             if (is_fn(m, x, HONE_FN_add)) {
                 e = at(m, x);
                 other = is_acc(m, e->a) ? e->b : e->a, inner = is_acc(m, e->a) ? e->a : e->b;
-                if (!row_number(m, other, &r->bias) &&
+                if (!hone_epilogue_row_number(m, other, &r->bias) &&
                     !(r->bias_n = !m->r && column_number(m, other, HONE_DTYPE_F32, &r->bias)))
                     return false;
                 x = inner;
@@ -515,9 +347,9 @@ static bool behind(matching *m, hone_cpu_epilogue *r, int32_t x) {
     if (!divided(m, r, &x)) return false;
     hone_cpu_epilogue *before = fresh(m, HONE_DTYPE_F32);
     if (!before) return false;
-    int32_t of = and_then(m, x, before);
+    int32_t of = hone_epilogue_and_then(m, x, before);
     if (of != x && (before->then != hone_activate_best()->then || before->later.tensor >= 0)) return false;
-    if (of == x) of = activation(m, x, before);
+    if (of == x) of = hone_epilogue_activation(m, x, before);
     hone_cpu_epilogue *sum = of != x ? fresh(m, HONE_DTYPE_F32) : NULL;
     const bool then = m->then;
     m->then = false; /* what is left is a sum, within limits */
@@ -531,7 +363,8 @@ static bool behind(matching *m, hone_cpu_epilogue *r, int32_t x) {
 /* ---- sums of integers that go on as floats ------------------------------------------------------------- */
 static bool each_or_all(matching *m, int32_t x, hone_row_number *out, bool *by_column) {
     *by_column = column_number(m, x, HONE_DTYPE_F32, out);
-    return *by_column || (row_number(m, x, out) && (out->tensor < 0 || out->dtype == HONE_DTYPE_F32));
+    return *by_column ||
+           (hone_epilogue_row_number(m, x, out) && (out->tensor < 0 || out->dtype == HONE_DTYPE_F32));
 }
 /* f32(sum) * a scale [+ a bias] */
 static bool based(matching *m, hone_cpu_epilogue *r, int32_t x) {
@@ -553,13 +386,13 @@ static bool based(matching *m, hone_cpu_epilogue *r, int32_t x) {
 /* That, or [times] an activation of it [+ a number, or a row] */
 static bool acted(matching *m, hone_cpu_epilogue *r, int32_t x) {
     const hone_cpu_epilogue saved = *r;
-    int32_t of = and_then(m, x, r);
+    int32_t of = hone_epilogue_and_then(m, x, r);
     if (of != x && r->then == hone_activate_best()->then && (r->later.tensor < 0 || r->residual.tensor < 0) &&
         based(m, r, of)) {
         if (r->later.tensor >= 0) r->residual = r->later;
         return true;
     }
-    *r = saved, of = activation(m, x, r);
+    *r = saved, of = hone_epilogue_activation(m, x, r);
     if (based(m, r, of)) return true;
     *r = saved;
     return false;
@@ -571,10 +404,11 @@ static bool with_residual(matching *m, hone_cpu_epilogue *r, int32_t x) {
         const int32_t more = side ? e->a : e->b;
         r->reads_more = read_rows(m, more, &r->more) && r->more.zero.same && r->more.scale.same;
         if (r->reads_more) r->residual = r->more.at;
-        else if (!load_at(m, more, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) continue;
+        else if (!hone_epilogue_load(m, more, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32)
+            continue;
         if (acted(m, r, side ? e->b : e->a)) return true;
     }
-    r->residual = none, r->reads_more = false;
+    r->residual = hone_epilogue_none, r->reads_more = false;
     return false;
 }
 /* [narrowing] [clamp] [+ residual] that */
