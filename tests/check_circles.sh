@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The form of the sources:  check_circles.sh SOURCE_DIR
 #   - no circle of includes between headers; nor, in the rooms that are named below, between files, a header
-# and the
-#     source file of its name being one
+#     and the source file of its name being one
 #   - every name that a header of include/ or src/ makes begins with hone_ or HONE_
 #   - no line over 110 columns
+#   - no file of the product over 600 lines but those that are named below
 # What is looked at is counted, so that a script that finds nothing to look at fails.
 set -u
 cd "${1:?usage: check_circles.sh SOURCE_DIR}" || exit 1
@@ -148,12 +148,27 @@ done < <(find include src -name '*.h' | sort)
 [ "$names" -gt 1500 ] || say "only $names names were found in headers: this script does not see them any more"
 
 # ---- columns, not bytes ----
-find src include apps tests fuzz bench examples scripts \( -name '*.[ch]' -o -path 'src/*.inc' \
+find src include apps tests fuzz bench examples scripts python \( -name '*.[ch]' -o -path 'src/*.inc' \
     -o -name '*.cu' -o -name '*.cl' -o -name '*.sh' -o -name '*.py' \) ! -name 'serve_*.py' >"$room/sources"
 sources=$(wc -l <"$room/sources")
 [ "$sources" -gt 850 ] || say "only $sources sources were found: this script does not see them any more"
 while IFS=: read -r file line _; do say "$file:$line: over 110 columns"; done \
     < <(LC_ALL=C.UTF-8 xargs grep -nE '^.{111}' <"$room/sources")
+
+# ---- one noun a file: those that are longer are one thing each, which parts would not make clearer ----
+long=" src/loops/build_tree.c src/loops/build_stage.c src/loops/tile_run.c src/ir/text_parse.c src/run/exec.c
+ src/device/printed.c src/device/cpu/contract_run.c src/serve/http.c "
+MOST=600 MOST_OF_LONG=700
+while read -r lines file; do
+    [ "$file" != total ] || continue
+    case " $(echo $long) " in
+    *" $file "*)
+        [ "$lines" -gt $MOST ] || say "$file: has $lines lines, and need not be named in $0 any more"
+        [ "$lines" -le $MOST_OF_LONG ] || say "$file: $lines lines are over $MOST_OF_LONG" ;;
+    *) [ "$lines" -le $MOST ] || say "$file: $lines lines are over $MOST: what in it is a file of its own?" ;;
+    esac
+done < <(find src apps -type f | xargs wc -l)
+for file in $long; do [ -f "$file" ] || say "$file is named in $0, and is not there"; done
 
 echo "$edges includes, $names names in headers, $sources sources: $bad against the rules"
 [ "$bad" = 0 ]

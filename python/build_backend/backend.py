@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scikit-build-core, with one thing more: a source distribution takes along the C sources, which lie one folder up."""
+"""scikit-build-core, with one thing more: a source distribution takes along the C sources, which lie one
+folder up."""
+
 import shutil
 from pathlib import Path
 

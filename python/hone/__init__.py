@@ -5,9 +5,10 @@
     session = hone.Session("model.onnx")
     outputs = session.run({"x": array})
 
-`hone.onnxruntime` has onnxruntime's names, `hone.backend` ONNX's backend interface, and `python -m hone.as_onnxruntime
-script.py` runs a program that imports onnxruntime.
+`hone.onnxruntime` has onnxruntime's names, `hone.backend` ONNX's backend interface, and `python -m
+hone.as_onnxruntime script.py` runs a program that imports onnxruntime.
 """
+
 from __future__ import annotations
 
 import os as _os
@@ -22,11 +23,23 @@ from ._value import Value
 
 Error.__module__ = __name__  # as users name it, in tracebacks too
 __version__ = _L.version().decode()
-__all__ = ["Error", "Model", "Outputs", "Port", "Session", "Value", "add_ops", "devices", "load_plugin", "machine"]
+__all__ = [
+    "Error",
+    "Model",
+    "Outputs",
+    "Port",
+    "Session",
+    "Value",
+    "add_ops",
+    "devices",
+    "load_plugin",
+    "machine",
+]
 
 
 def add_ops(text: "str | bytes", source: str = "ops") -> None:
-    """Adds ops, written as text, for the models that are loaded afterwards; `source` names the text in messages.
+    """Adds ops, written as text, for the models that are loaded afterwards; `source` names the text in
+    messages.
 
     >>> hone.add_ops('''op docs.Twice 1 (x[I..]: T) -> y[I..]: T
     ...   T: f32 f64

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's values to Hone's and back: arrays, text, sequences, optionals, maps.
 
-Handles are plain integers here. Who makes one frees it: see `given` and `Value`. An array that goes in at the top is
-borrowed where it is dense; inside of lists it is copied, because a list may leave a run as it came, and then outlives
-the array. What comes out is an array over the value's own memory, which holds it.
+Handles are plain integers here. Who makes one frees it: see `given` and `Value`. An array that goes in at the
+top is borrowed where it is dense; inside of lists it is copied, because a list may leave a run as it came,
+and then outlives the array. What comes out is an array over the value's own memory, which holds it.
 """
+
 from __future__ import annotations
 
 import ctypes as C
@@ -46,7 +47,9 @@ def text_tensor(array: np.ndarray, name: str) -> int:
             if isinstance(item, str):
                 item = item.encode("utf-8", "surrogatepass")
             if not isinstance(item, bytes):
-                raise _bad(f"input '{name}': element {k} is a {type(item).__name__}, and must be str or bytes")
+                raise _bad(
+                    f"input '{name}': element {k} is a {type(item).__name__}, and must be str or bytes"
+                )
             L.check(L.value_set_text(handle, k, item, len(item)))
     except BaseException:
         L.value_free(handle)
@@ -104,7 +107,9 @@ def _map(value: dict, name: str) -> int:
     try:
         handles.append(array_in(key_array, name, True)[0])
         lists = values and not np.isscalar(values[0])
-        handles.append(_list(SEQUENCE, values, name, None) if lists else array_in(_plain(values), name, True)[0])
+        handles.append(
+            _list(SEQUENCE, values, name, None) if lists else array_in(_plain(values), name, True)[0]
+        )
         return _made(L.map_create, handles[0], handles[1])
     finally:
         free_all(handles)
@@ -124,9 +129,11 @@ def _plain(value: Any) -> np.ndarray:
 def given(value: Any, name: str, port=None, copy: bool = False) -> tuple[int, Any]:
     """A handle for what a caller gave, which the caller frees, and what must stay alive as long as it.
 
-    `port` says what the model wants: Python's numbers and lists, which have no type of their own, become that.
+    `port` says what the model wants: Python's numbers and lists, which have no type of their own, become
+    that.
     """
     from . import _value
+
     if isinstance(value, _value.Value):
         return L.value_share(value._handle), value
     wants = port.kind if port is not None else None
@@ -149,12 +156,24 @@ def given(value: Any, name: str, port=None, copy: bool = False) -> tuple[int, An
         return _list(SEQUENCE, list(value), name, port), None
     if value is None:
         raise _bad(f"input '{name}' is None, and is no optional")
-    if not isinstance(value, np.generic) and hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+    if (
+        not isinstance(value, np.generic)
+        and hasattr(value, "__dlpack__")
+        and hasattr(value, "__dlpack_device__")
+    ):
         from . import _dlpack
+
         return _dlpack.take(value), None
     array = _plain(value)
-    if port is not None and port.dtype is not None and not isinstance(value, np.generic) and array.dtype.kind != "O" and (
-            array.dtype != port.dtype) and not hasattr(value, "__array__") and (array.dtype.kind not in "US"):
+    if (
+        port is not None
+        and port.dtype is not None
+        and not isinstance(value, np.generic)
+        and array.dtype.kind != "O"
+        and (array.dtype != port.dtype)
+        and not hasattr(value, "__array__")
+        and (array.dtype.kind not in "US")
+    ):
         if array.dtype.kind == "f" and port.dtype.kind in "iub":
             raise _bad(f"input '{name}' is a list of fractions, the model wants {_dtypes.NAME[port.number]}")
         try:
@@ -168,8 +187,10 @@ def given(value: Any, name: str, port=None, copy: bool = False) -> tuple[int, An
 @functools.lru_cache(maxsize=512)
 def memory_type(nbytes: int):
     """Memory of a value as a buffer that holds the value: one type a size, as ctypes has it."""
+
     def release(self, free=L.value_free):
         free(self.handle)
+
     return type("Memory", (C.c_char * nbytes,), {"__slots__": ("handle",), "__del__": release})
 
 
@@ -222,6 +243,7 @@ def taken(handle: int) -> Any:
     if kind == TENSOR:
         if L.value_dtype(handle) != _dtypes.STRING and not L.value_data(handle) and L.value_elements(handle):
             from . import _value
+
             return _value.Value._of(handle)
         return array_out(handle)
     try:
@@ -243,7 +265,8 @@ def _map_out(handle: int) -> dict:
 
 
 def _maps_out(handle: int) -> list:
-    """A sequence of maps. Those of classifiers, one a row, share their keys: then all of their values are read at once."""
+    """A sequence of maps. Those of classifiers, one a row, share their keys: then all of their values are
+    read at once."""
     keys, values = L.P(), L.P()
     if L.maps_table(handle, C.addressof(keys), C.addressof(values)):
         return [_map_out(L.value_item(handle, k)) for k in range(L.value_items(handle))]
@@ -254,8 +277,18 @@ def _maps_out(handle: int) -> list:
         free_all((keys.value, values.value))
 
 
-_CTYPES = {1: C.c_float, 2: C.c_uint8, 3: C.c_int8, 4: C.c_uint16, 5: C.c_int16, 6: C.c_int32, 7: C.c_int64, 11: C.c_double,
-           12: C.c_uint32, 13: C.c_uint64}
+_CTYPES = {
+    1: C.c_float,
+    2: C.c_uint8,
+    3: C.c_int8,
+    4: C.c_uint16,
+    5: C.c_int16,
+    6: C.c_int32,
+    7: C.c_int64,
+    11: C.c_double,
+    12: C.c_uint32,
+    13: C.c_uint64,
+}
 
 
 def _numbers(handle: int) -> list:

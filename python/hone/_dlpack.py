@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Capsules of DLPack: the PyCapsule around a pointer that the library gives or takes."""
+
 from __future__ import annotations
 
 import atexit
@@ -23,7 +24,12 @@ _pointer = _function("PyCapsule_GetPointer", C.c_void_p, C.c_void_p, C.c_char_p)
 _set_destructor = _function("PyCapsule_SetDestructor", C.c_int, C.c_void_p, C.c_void_p)
 _rename = _function("PyCapsule_SetName", C.c_int, C.c_void_p, C.c_char_p)
 # Names of capsules live as long as the capsules: for ever.
-_PLAIN, _VERSIONED, _USED, _USED_VERSIONED = b"dltensor", b"dltensor_versioned", b"used_dltensor", b"used_dltensor_versioned"
+_PLAIN, _VERSIONED, _USED, _USED_VERSIONED = (
+    b"dltensor",
+    b"dltensor_versioned",
+    b"used_dltensor",
+    b"used_dltensor_versioned",
+)
 # Where a struct has its deleter: after the tensor and its context, or after the version and the context.
 _DELETER = {_PLAIN: 56, _VERSIONED: 16}
 _Deleter = C.CFUNCTYPE(None, C.c_void_p)
@@ -47,7 +53,8 @@ _live: "set[int]" = set()
 
 @atexit.register
 def _leave() -> None:
-    """Capsules that outlive the interpreter's modules must not call back into them: the process ends, and its memory with it."""
+    """Capsules that outlive the interpreter's modules must not call back into them: the process ends, and its
+    memory with it."""
     global _destructor_at
     _destructor_at = None
     for capsule in list(_live):

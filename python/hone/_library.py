@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """libhone, loaded once, and its functions as a table. Nothing here knows a Python value.
 
-Functions that may take long let the interpreter go while they run (`CDLL`); those that are over in a moment keep it
-(`PyDLL`), which costs less and does not make threads wait for each other.
+Functions that may take long let the interpreter go while they run (`CDLL`); those that are over in a moment
+keep it (`PyDLL`), which costs less and does not make threads wait for each other.
 """
+
 from __future__ import annotations
 
 import ctypes as C
@@ -16,13 +17,26 @@ P, I, I64, S, N = C.c_void_p, C.c_int, C.c_int64, C.c_char_p, C.c_size_t
 
 class Options(C.Structure):
     """hone_options."""
-    _fields_ = [("threads", I), ("plans", I), ("interpret", I), ("profile", I), ("limit_ms", I64), ("wisdom", S),
-                ("precision", I), ("stay", I), ("device", S), ("place", S),
-                ("keep_f32", S), ("reserved", I * 2)]
+
+    _fields_ = [
+        ("threads", I),
+        ("plans", I),
+        ("interpret", I),
+        ("profile", I),
+        ("limit_ms", I64),
+        ("wisdom", S),
+        ("precision", I),
+        ("stay", I),
+        ("device", S),
+        ("place", S),
+        ("keep_f32", S),
+        ("reserved", I * 2),
+    ]
 
 
 class PortC(C.Structure):
     """hone_port."""
+
     _fields_ = [("name", S), ("kind", I), ("dtype", I), ("rank", I), ("dims", C.POINTER(I64)), ("shape", S)]
 
 
@@ -90,7 +104,9 @@ def _load() -> C.CDLL:
     said = os.environ.get("HONE_LIBRARY")
     path = said or next((p for p in _places() if os.path.exists(p)), None)
     if path is None:
-        raise ImportError("libhone.so is not in the package: install it with pip, or name the library in HONE_LIBRARY")
+        raise ImportError(
+            "libhone.so is not in the package: install it with pip, or name the library in HONE_LIBRARY"
+        )
     try:
         library, held = C.CDLL(path, C.RTLD_GLOBAL), C.PyDLL(path)  # global: plugins call it
         for name, (result, *arguments) in _TABLE.items():
@@ -120,7 +136,8 @@ _STATUS = ("OK", "BAD_INPUT", "NOT_SUPPORTED", "NO_MEMORY", "IO", "BUG")
 
 
 def check(status: int) -> None:
-    """Raises Error where a call failed. On the thread that made the call: the library's line is a thread's own."""
+    """Raises Error where a call failed. On the thread that made the call: the library's line is a thread's
+    own."""
     if status:
         raise Error(error().decode("utf-8", "replace"), _STATUS[status])
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model: an ONNX model, read, checked and compiled; and what it says of its inputs and outputs."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -14,9 +15,10 @@ Dim = Union[int, str, None]
 
 
 class Port:
-    """An input or output: `name`, `kind` (tensor, sequence, optional, map), `dtype` (numpy's, None where not known before
-    a run), `shape` (numbers, names of free dims, None; None as a whole where the rank is not known), `type` in ONNX's
-    words."""
+    """An input or output: `name`, `kind` (tensor, sequence, optional, map), `dtype` (numpy's, None where not
+    known before a run), `shape` (numbers, names of free dims, None; None as a whole where the rank is not
+    known), `type` in ONNX's words."""
+
     __slots__ = ("name", "kind", "dtype", "shape", "type", "number", "_text")
 
     def __init__(self, port: L.PortC, said: Optional[dict]) -> None:
@@ -30,10 +32,19 @@ class Port:
             self.shape: Optional[tuple[Dim, ...]] = None
         else:
             fits = names is not None and len(names) == port.rank
-            self.shape = tuple(port.dims[k] if port.dims[k] >= 0 else names[k] if fits and isinstance(names[k], str) else None
-                               for k in range(port.rank))
-        self.type = said["type"] if said and "undefined" not in said["type"] and said["type"] else (
-            f"tensor({_dtypes.ONNX_NAME.get(port.dtype, 'undefined')})")
+            self.shape = tuple(
+                (
+                    port.dims[k]
+                    if port.dims[k] >= 0
+                    else names[k] if fits and isinstance(names[k], str) else None
+                )
+                for k in range(port.rank)
+            )
+        self.type = (
+            said["type"]
+            if said and "undefined" not in said["type"] and said["type"]
+            else (f"tensor({_dtypes.ONNX_NAME.get(port.dtype, 'undefined')})")
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self._text}>"
@@ -44,10 +55,11 @@ def _path(model: Any) -> Optional[bytes]:
 
 
 class Model:
-    """A model, from a path, the bytes of a file, an `onnx.ModelProto`, or `zoo:NAME`. Immutable: any number of sessions
-    and threads share it, with its weights.
+    """A model, from a path, the bytes of a file, an `onnx.ModelProto`, or `zoo:NAME`. Immutable: any number
+    of sessions and threads share it, with its weights.
 
-    `open` names initializers that the file lists as inputs too, and that a run shall give (a path's model only).
+    `open` names initializers that the file lists as inputs too, and that a run shall give (a path's model
+    only).
 
     >>> model = hone.Model(relu)
     >>> model.inputs
@@ -70,7 +82,9 @@ class Model:
             try:
                 view = np.frombuffer(model, np.uint8)
             except (TypeError, ValueError, BufferError):
-                raise TypeError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}") from None
+                raise TypeError(
+                    f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}"
+                ) from None
             L.check(L.model_load_memory(view.ctypes.data, view.nbytes, C.addressof(out)))
         self._handle = out.value
         self.about: dict = self.report("file")
@@ -91,7 +105,8 @@ class Model:
         return _report.of(L.text(L.model_report, self._handle, topic.encode()))
 
     def explain(self, node: "str | int", code: str = "") -> str:
-        """What a node means: its op row and its instance; with `code` "c", "opencl", "cuda" or "hip" its kernel too."""
+        """What a node means: its op row and its instance; with `code` "c", "opencl", "cuda" or "hip" its
+        kernel too."""
         languages = ("", "c", "opencl", "cuda", "hip")
         if code not in languages:
             raise ValueError(f"'{code}' is none of {', '.join(languages[1:])}")

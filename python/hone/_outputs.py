@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs of a run: a tuple in the model's order that is a dict by name too."""
+
 from __future__ import annotations
 
 from typing import Any, Iterator
@@ -8,6 +9,7 @@ from typing import Any, Iterator
 class Outputs(tuple):
     """What a run gave. `a, b = outputs` and `outputs[0]` go by order, `outputs["name"]`, `dict(outputs)` and
     `outputs.items()` by name."""
+
     _names: tuple[str, ...] = ()
     _index: dict[str, int] = {}
 
@@ -47,7 +49,11 @@ class Outputs(tuple):
 
 def named(names: tuple[str, ...]) -> type[Outputs]:
     """The class of one model's outputs."""
-    return type("Outputs", (Outputs,), {"_names": names, "_index": {n: k for k, n in enumerate(names)}, "__slots__": ()})
+    return type(
+        "Outputs",
+        (Outputs,),
+        {"_names": names, "_index": {n: k for k, n in enumerate(names)}, "__slots__": ()},
+    )
 
 
 def _make(names: tuple[str, ...], values: tuple) -> Outputs:

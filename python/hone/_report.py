@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports: what the library tells as JSON, as plain dicts and lists that a notebook shows as tables."""
+
 from __future__ import annotations
 
 import html
@@ -22,7 +23,11 @@ def _cell(value: Any) -> str:
 
 
 def _rows(of: dict) -> str:
-    return "<table>" + "".join(f"<tr><th>{html.escape(str(k))}</th><td>{_cell(v)}</td></tr>" for k, v in of.items()) + "</table>"
+    return (
+        "<table>"
+        + "".join(f"<tr><th>{html.escape(str(k))}</th><td>{_cell(v)}</td></tr>" for k, v in of.items())
+        + "</table>"
+    )
 
 
 class Report(dict):
@@ -38,8 +43,10 @@ class Reports(list):
     def _repr_html_(self) -> str:
         columns = list(dict.fromkeys(key for row in self for key in row))
         head = "".join(f"<th>{html.escape(c)}</th>" for c in columns)
-        body = "".join("<tr>" + "".join(f"<td>{_cell(row.get(c, ''))}</td>" for c in columns) + "</tr>"
-                       for row in self[:MOST_ROWS])
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(row.get(c, ''))}</td>" for c in columns) + "</tr>"
+            for row in self[:MOST_ROWS]
+        )
         more = f"<p>{len(self) - MOST_ROWS} more</p>" if len(self) > MOST_ROWS else ""
         return f"<table><tr>{head}</tr>{body}</table>{more}"
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Session: a place to run a model.
 
-`run` is written for few steps in Python and few calls. Behind a run the caches hold the model, not Python, and each call
-through ctypes costs a microsecond or more. So small arrays are copied into memory that the library knows already, and
-out of it: cheaper than telling it a new address. Large ones are shared: borrowed by their buffer, and wrapped.
+`run` is written for few steps in Python and few calls. Behind a run the caches hold the model, not Python,
+and each call through ctypes costs a microsecond or more. So small arrays are copied into memory that the
+library knows already, and out of it: cheaper than telling it a new address. Large ones are shared: borrowed
+by their buffer, and wrapped.
 """
+
 from __future__ import annotations
 
 import ctypes as C
@@ -31,8 +33,22 @@ _NEVER = np.dtype([("no such type", "u1")])
 
 class _In:
     """An input: what fits it as it is, and the room for its call."""
-    __slots__ = ("name", "k", "number", "dtype", "port", "dims", "dims_at", "shape", "view", "view_at", "staged", "staged_shape",
-                 "staged_handle")
+
+    __slots__ = (
+        "name",
+        "k",
+        "number",
+        "dtype",
+        "port",
+        "dims",
+        "dims_at",
+        "shape",
+        "view",
+        "view_at",
+        "staged",
+        "staged_shape",
+        "staged_handle",
+    )
 
     def __init__(self, port: Port, k: int) -> None:
         plain = port.kind == "tensor" and port.number not in (0, _dtypes.STRING)
@@ -49,15 +65,17 @@ class _In:
         """The dims of the next borrowed array."""
         if len(shape) > 16:
             raise L.Error(f"input '{self.name}' has {len(shape)} dims, at most 16 are possible")
-        self.dims[:len(shape)] = shape
+        self.dims[: len(shape)] = shape
         self.shape = shape
 
     def stage(self, shape: tuple[int, ...], drop=L.value_free) -> None:
-        """Memory of our own for a small array of this shape, and a value over it. Borrowed, so that the library copies
-        what it wants to keep."""
+        """Memory of our own for a small array of this shape, and a value over it. Borrowed, so that the
+        library copies what it wants to keep."""
         self.set_dims(shape)
         memory, handle = np.empty(shape, self.dtype), L.P()
-        L.check(L.tensor_borrow(self.number, self.dims_at, len(shape), memory.ctypes.data, C.addressof(handle)))
+        L.check(
+            L.tensor_borrow(self.number, self.dims_at, len(shape), memory.ctypes.data, C.addressof(handle))
+        )
         if self.staged_handle:
             drop(self.staged_handle)
         self.staged, self.staged_shape, self.staged_handle = memory, shape, handle.value
@@ -69,6 +87,7 @@ class _In:
 
 class _Out:
     """An output: of a small one the value that the last run filled, and the next may fill again."""
+
     __slots__ = ("name", "k", "plain", "handle", "array")
 
     def __init__(self, port: Port, k: int) -> None:
@@ -80,11 +99,12 @@ class _Out:
 class Session:
     """A place to run a model: its plans by shape, and the memory they need.
 
-    Parameters: `model`, a path, bytes, an `onnx.ModelProto`, `zoo:NAME` or a `hone.Model`, which sessions may share;
-    `device`, "cpu" or another by name and number, "cuda:0"; `place`, lines "PATTERN=DEVICE" for nodes that run elsewhere;
-    `precision`, "f32", "bf16" or "f16", on CUDA "tf32"; `threads` of a run at most, 0 for all cores; `stay`, whether outputs stay on the
-    device that made them; `plans` kept for different shapes; `profile`, 1 or 2, to time each step; `interpret`, to run
-    all by the definition; `limit_ms`, after which a run is stopped; `wisdom`, a file of measured choices.
+    Parameters: `model`, a path, bytes, an `onnx.ModelProto`, `zoo:NAME` or a `hone.Model`, which sessions may
+    share; `device`, "cpu" or another by name and number, "cuda:0"; `place`, lines "PATTERN=DEVICE" for nodes
+    that run elsewhere; `precision`, "f32", "bf16" or "f16", on CUDA "tf32"; `threads` of a run at most, 0 for
+    all cores; `stay`, whether outputs stay on the device that made them; `plans` kept for different shapes;
+    `profile`, 1 or 2, to time each step; `interpret`, to run all by the definition; `limit_ms`, after which a
+    run is stopped; `wisdom`, a file of measured choices.
 
     >>> session = hone.Session(relu)
     >>> outputs = session.run({"x": np.array([-1, 2], np.float32)})
@@ -94,28 +114,51 @@ class Session:
     >>> dict(outputs)
     {'y': array([0., 2.], dtype=float32)}
 
-    A session runs one thing at a time: other threads that call it wait. Threads that shall run at the same time have a
-    session each, on one model.
+    A session runs one thing at a time: other threads that call it wait. Threads that shall run at the same
+    time have a session each, on one model.
     """
 
-    def __init__(self, model: Any, *, device: Optional[str] = None, place: Optional[str] = None, precision: str = "f32",
-                 threads: int = 0, stay: bool = False, plans: int = 0, profile: int = 0, interpret: bool = False,
-                 limit_ms: int = 0, wisdom: "str | os.PathLike[str] | None" = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        device: Optional[str] = None,
+        place: Optional[str] = None,
+        precision: str = "f32",
+        threads: int = 0,
+        stay: bool = False,
+        plans: int = 0,
+        profile: int = 0,
+        interpret: bool = False,
+        limit_ms: int = 0,
+        wisdom: "str | os.PathLike[str] | None" = None,
+    ) -> None:
         self._handle: Optional[int] = None
         self._outs: list[_Out] = []
         self.model = model if isinstance(model, Model) else Model(model)
         for name, value in (("device", device), ("place", place)):
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{name} is text, not {type(value).__name__}")
-        for name, value, most in (("threads", threads, 1 << 16), ("plans", plans, 1 << 20), ("profile", profile, 2),
-                                  ("limit_ms", limit_ms, 1 << 50)):
+        for name, value, most in (
+            ("threads", threads, 1 << 16),
+            ("plans", plans, 1 << 20),
+            ("profile", profile, 2),
+            ("limit_ms", limit_ms, 1 << 50),
+        ):
             if not 0 <= int(value) <= most:
                 raise L.Error(f"{name} is {value}; it may be from 0 to {most}")
-        options = L.Options(threads=int(threads), plans=int(plans), interpret=bool(interpret), profile=int(profile),
-                            limit_ms=int(limit_ms), stay=bool(stay), precision=60 if precision == "tf32" else _dtypes.parse(precision, ("f32", "bf16", "f16", "tf32")),
-                            device=device.encode() if device is not None else None,
-                            place=place.encode() if place is not None else None,
-                            wisdom=os.fsencode(wisdom) if wisdom is not None else None)
+        options = L.Options(
+            threads=int(threads),
+            plans=int(plans),
+            interpret=bool(interpret),
+            profile=int(profile),
+            limit_ms=int(limit_ms),
+            stay=bool(stay),
+            precision=60 if precision == "tf32" else _dtypes.parse(precision, ("f32", "bf16", "f16", "tf32")),
+            device=device.encode() if device is not None else None,
+            place=place.encode() if place is not None else None,
+            wisdom=os.fsencode(wisdom) if wisdom is not None else None,
+        )
         out = L.P()
         L.check(L.session_create(self.model._handle, C.addressof(options), C.addressof(out)))
         self._handle = out.value
@@ -123,7 +166,9 @@ class Session:
         self._stay = bool(stay)
         inputs, outputs = self.model.inputs, self.model.outputs
         self._call = L.session_run
-        self._values_in, self._values_out = array("Q", [0] * (len(inputs) + 1)), array("Q", [0] * (len(outputs) + 1))
+        self._values_in, self._values_out = array("Q", [0] * (len(inputs) + 1)), array(
+            "Q", [0] * (len(outputs) + 1)
+        )
         self._in_at, self._out_at = self._values_in.buffer_info()[0], self._values_out.buffer_info()[0]
         self._ins = [_In(port, k) for k, port in enumerate(inputs)]
         self._outs = [_Out(port, k) for k, port in enumerate(outputs)]
@@ -146,34 +191,48 @@ class Session:
         """The model's outputs."""
         return self.model.outputs
 
-    def run(self, feeds: Optional[Mapping[str, Any]] = None, out: Optional[Mapping[str, np.ndarray]] = None,
-            values: bool = False) -> Outputs:
+    def run(
+        self,
+        feeds: Optional[Mapping[str, Any]] = None,
+        out: Optional[Mapping[str, np.ndarray]] = None,
+        values: bool = False,
+    ) -> Outputs:
         """One run.
 
-        `feeds`: a value for each input by name: arrays, tensors of other libraries (DLPack), lists, text, dicts, `Value`s.
-        `out`: arrays to be filled, by the outputs' names; they are what the result holds then.
-        `values`: outputs are `Value`s, as the library has them, instead of arrays.
+        `feeds`: a value for each input by name: arrays, tensors of other libraries (DLPack), lists, text,
+        dicts, `Value`s. `out`: arrays to be filled, by the outputs' names; they are what the result holds
+        then. `values`: outputs are `Value`s, as the library has them, instead of arrays.
         """
         with self._lock:
             try:
                 if type(feeds) is dict and out is None and not values and len(feeds) == len(self._ins):
                     for spec in self._ins:  # the way of a call like the last one
                         array = feeds.get(spec.name)
-                        if type(array) is not _ndarray or array.shape != spec.staged_shape or array.dtype is not spec.dtype:
+                        if (
+                            type(array) is not _ndarray
+                            or array.shape != spec.staged_shape
+                            or array.dtype is not spec.dtype
+                        ):
                             return self._run(feeds, None, False)
                         spec.staged[...] = array
                     status = self._call(self._handle, self._in_at, self._out_at)
                     if status:
                         L.check(status)
                     at = self._values_out
-                    return self._class([kept.array.copy() if kept.handle == at[kept.k] else self._new_output(kept)
-                                        for kept in self._outs])
+                    return self._class(
+                        [
+                            kept.array.copy() if kept.handle == at[kept.k] else self._new_output(kept)
+                            for kept in self._outs
+                        ]
+                    )
                 return self._run({} if feeds is None else feeds, out, values)
             except BaseException:
                 self._clear_outputs()
                 raise
 
-    def _run(self, feeds: Mapping[str, Any], out: Optional[Mapping[str, np.ndarray]], values: bool) -> Outputs:
+    def _run(
+        self, feeds: Mapping[str, Any], out: Optional[Mapping[str, np.ndarray]], values: bool
+    ) -> Outputs:
         if not hasattr(feeds, "keys"):
             raise TypeError(f"feeds is a dict, from an input's name to its value, not {type(feeds).__name__}")
         if len(feeds) != len(self._ins) or any(spec.name not in feeds for spec in self._ins):
@@ -197,7 +256,12 @@ class Session:
         if values or out is not None:
             return self._collect(out, values)
         at = self._values_out
-        return self._class([kept.array.copy() if kept.handle == at[kept.k] else self._new_output(kept) for kept in self._outs])
+        return self._class(
+            [
+                kept.array.copy() if kept.handle == at[kept.k] else self._new_output(kept)
+                for kept in self._outs
+            ]
+        )
 
     def _give(self, spec: _In, array: Any, lent: list) -> None:
         """One input's value for a run."""
@@ -215,7 +279,9 @@ class Session:
                     spec.set_dims(shape)
                 _get_buffer(id(array), spec.view_at, 0)
                 out = L.P()
-                status = L.tensor_borrow(spec.number, spec.dims_at, len(shape), spec.view[0], C.addressof(out))
+                status = L.tensor_borrow(
+                    spec.number, spec.dims_at, len(shape), spec.view[0], C.addressof(out)
+                )
                 if status:
                     _release_buffer(spec.view_at)
                     L.check(status)
@@ -226,7 +292,8 @@ class Session:
         lent.append((spec, keep, None))
 
     def _new_output(self, kept: _Out) -> Any:
-        """An output that is not where the last one was: another shape, a large one, or no tensor of numbers."""
+        """An output that is not where the last one was: another shape, a large one, or no tensor of
+        numbers."""
         handle = self._values_out[kept.k]
         kept.handle, kept.array = -1, None
         if kept.plain and not self._stay and 0 < L.value_bytes(handle) <= SMALL and L.value_data(handle):
@@ -280,8 +347,10 @@ class Session:
             if out is not None and spec.name in out:
                 if handle != self._given[k] or L.value_data(handle) != out[spec.name].ctypes.data:
                     made = repr(Value._of(L.value_share(handle)))
-                    raise L.Error(f"out '{spec.name}' is {out[spec.name].dtype}{list(out[spec.name].shape)}, "
-                                  f"the run made {made}")
+                    raise L.Error(
+                        f"out '{spec.name}' is {out[spec.name].dtype}{list(out[spec.name].shape)}, "
+                        f"the run made {made}"
+                    )
                 self._values_out[k] = 0
                 L.value_free(handle)
                 result.append(out[spec.name])

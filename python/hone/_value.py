@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Value: what goes into a run and comes out, as the library has it: typed, counted, on the host or on a device."""
+"""Value: what goes into a run and comes out, as the library has it: typed, counted, on the host or on a
+device."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -14,8 +16,8 @@ from . import _convert, _dlpack, _dtypes, _library as L
 class Value:
     """A tensor, sequence, optional or map of the library's own.
 
-    Sessions take arrays and give arrays; a `Value` is for what numpy has no place for: memory of a device, and types
-    that another library reads by DLPack.
+    Sessions take arrays and give arrays; a `Value` is for what numpy has no place for: memory of a device,
+    and types that another library reads by DLPack.
 
     >>> v = hone.Value([[1.0, 2.0]])
     >>> v
@@ -23,6 +25,7 @@ class Value:
     >>> v.numpy()
     array([[1., 2.]], dtype=float32)
     """
+
     __slots__ = ("_handle", "__weakref__")
 
     def __init__(self, value: Any) -> None:

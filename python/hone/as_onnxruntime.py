@@ -5,9 +5,10 @@
     python -m hone.as_onnxruntime -m module …
     python -m hone.as_onnxruntime -c "code" …
 
-`hone.as_onnxruntime.install()` does the same for the rest of a process. `import onnxruntime` and its submodules give
-hone.onnxruntime's; importlib.metadata finds a distribution of that name and version.
+`hone.as_onnxruntime.install()` does the same for the rest of a process. `import onnxruntime` and its
+submodules give hone.onnxruntime's; importlib.metadata finds a distribution of that name and version.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -25,12 +26,18 @@ class _Distribution(importlib.metadata.Distribution):
 
     def read_text(self, filename: str):
         from hone import onnxruntime
-        lines = ("Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {onnxruntime.__version__}",
-                 "Summary: Hone, with the interface of onnxruntime")
+
+        lines = (
+            "Metadata-Version: 2.1",
+            f"Name: {NAME}",
+            f"Version: {onnxruntime.__version__}",
+            "Summary: Hone, with the interface of onnxruntime",
+        )
         return {"METADATA": "\n".join(lines) + "\n", "top_level.txt": NAME + "\n"}.get(filename)
 
     def locate_file(self, path):
         import pathlib
+
         return pathlib.Path(__file__).parent / path
 
 
@@ -40,20 +47,21 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, path=None, target=None):
         if fullname != NAME and not fullname.startswith(NAME + "."):
             return None
-        ours = OURS + fullname[len(NAME):]
+        ours = OURS + fullname[len(NAME) :]
         try:
             module = importlib.import_module(ours)
         except ModuleNotFoundError as missing:
             if missing.name != ours:
                 raise
             raise ModuleNotFoundError(f"{fullname} is not part of hone.onnxruntime", name=fullname) from None
-        spec = importlib.machinery.ModuleSpec(fullname, self, origin=getattr(module, "__file__", None),
-                                              is_package=hasattr(module, "__path__"))
+        spec = importlib.machinery.ModuleSpec(
+            fullname, self, origin=getattr(module, "__file__", None), is_package=hasattr(module, "__path__")
+        )
         spec.submodule_search_locations = list(module.__path__) if hasattr(module, "__path__") else None
         return spec
 
     def create_module(self, spec):
-        return importlib.import_module(OURS + spec.name[len(NAME):])
+        return importlib.import_module(OURS + spec.name[len(NAME) :])
 
     def exec_module(self, module) -> None:
         pass
@@ -78,7 +86,10 @@ def main(arguments: "list[str]") -> int:
     install()
     if arguments[0] in ("-m", "-c"):
         if len(arguments) < 2:
-            print(f"hone.as_onnxruntime: {arguments[0]} wants a {'module' if arguments[0] == '-m' else 'text'}", file=sys.stderr)
+            print(
+                f"hone.as_onnxruntime: {arguments[0]} wants a {'module' if arguments[0] == '-m' else 'text'}",
+                file=sys.stderr,
+            )
             return 2
         sys.argv = arguments[1:]
         sys.path[0] = ""
@@ -87,10 +98,14 @@ def main(arguments: "list[str]") -> int:
         else:
             sys.argv[0] = "-c"
             main_module = sys.modules["__main__"].__dict__
-            exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__", "__builtins__": main_module["__builtins__"]})
+            exec(
+                compile(arguments[1], "<string>", "exec"),
+                {"__name__": "__main__", "__builtins__": main_module["__builtins__"]},
+            )
         return 0
     sys.argv = arguments
     import os
+
     sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
     runpy.run_path(arguments[0], run_name="__main__")
     return 0
@@ -99,4 +114,5 @@ def main(arguments: "list[str]") -> int:
 if __name__ == "__main__":
     # the module once more under its own name, so that the program finds one and the same
     from hone.as_onnxruntime import main as _main
+
     sys.exit(_main(sys.argv[1:]))

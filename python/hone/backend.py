@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX's backend interface (onnx.backend.base), so that onnx.backend.test.BackendTest runs with it as it is:
 
-    backend_test = onnx.backend.test.BackendTest(hone.backend, __name__)
+backend_test = onnx.backend.test.BackendTest(hone.backend, __name__)
 """
+
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -38,6 +39,7 @@ def supports_device(device: str) -> bool:
     kind = device.split(":")[0].upper()
     if kind == "CUDA":
         from .onnxruntime import get_available_providers
+
         return len(get_available_providers()) > 1
     return kind == "CPU"
 
@@ -61,15 +63,21 @@ def run_model(model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> tu
     return prepare(model, device, **kwargs).run(inputs)
 
 
-def run_node(node: Any, inputs: Sequence[Any], device: str = "CPU", outputs_info: Any = None, **kwargs: Any) -> tuple:
-    """One node, at the newest opset that Hone and the onnx package both have; outputs as the inputs' types make them."""
+def run_node(
+    node: Any, inputs: Sequence[Any], device: str = "CPU", outputs_info: Any = None, **kwargs: Any
+) -> tuple:
+    """One node, at the newest opset that Hone and the onnx package both have; outputs as the inputs' types
+    make them."""
     from onnx import defs, helper
+
     names = [name for name in node.input if name]
     if len(names) != len(inputs):
         raise ValueError(f"{len(inputs)} inputs for a node that reads {len(names)}")
     arrays = [np.asarray(value) for value in inputs]
-    ports = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-             for name, a in zip(names, arrays)]
+    ports = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for name, a in zip(names, arrays)
+    ]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     opset = kwargs.pop("opset_version", min(defs.onnx_opset_version(), 28))
     graph = helper.make_graph([node], "node", ports, outputs)

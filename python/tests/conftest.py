@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests and the examples in docstrings have at hand."""
+
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
 def parse(text: str, opset: int = 18) -> onnx.ModelProto:
     """A model of ONNX's text form: the graph alone."""
-    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}], producer_name: "docs">\n{text}')
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}], producer_name: "docs">\n{text}'
+    )
 
 
 RELU = parse("relu (float[n] x) => (float[n] y) { y = Relu(x) }")

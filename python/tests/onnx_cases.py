@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX's own backend tests, as they come with the onnx package, on hone.backend. `python tests/onnx_cases.py` counts them.
+"""ONNX's own backend tests, as they come with the onnx package, on hone.backend. `python tests/onnx_cases.py`
+counts them.
 
 Left out, by name: cases that download models.
 """
+
 import sys
 import unittest
 
@@ -10,16 +12,35 @@ import onnx.backend.test
 
 import hone.backend
 
-DOWNLOADS = ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19",
-             "zfnet512", "emotion_ferplus", "tiny_yolov2")
-# What does not pass, and why. Hone's own runner compares the first kind in type and shape, and passes the second and third.
+DOWNLOADS = (
+    "bvlc_alexnet",
+    "densenet121",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "zfnet512",
+    "emotion_ferplus",
+    "tiny_yolov2",
+)
+# What does not pass, and why. Hone's own runner compares the first kind in type and shape, and passes the
+# second and third.
 KNOWN = {
     "drawn at random, so there is no answer to compare": (
-        "test_bernoulli_double_expanded_cpu", "test_bernoulli_expanded_cpu", "test_bernoulli_seed_expanded_cpu",
-        "test_training_dropout_cpu", "test_training_dropout_default_cpu", "test_training_dropout_default_mask_cpu",
-        "test_training_dropout_mask_cpu"),
+        "test_bernoulli_double_expanded_cpu",
+        "test_bernoulli_expanded_cpu",
+        "test_bernoulli_seed_expanded_cpu",
+        "test_training_dropout_cpu",
+        "test_training_dropout_default_cpu",
+        "test_training_dropout_default_mask_cpu",
+        "test_training_dropout_mask_cpu",
+    ),
     "onnx computes the answer in f32, and is 2e-7 away from zeros that Hone finds; it allows 1e-7": (
-        "test_dft_inverse_cpu", "test_dft_inverse_opset19_cpu"),
+        "test_dft_inverse_cpu",
+        "test_dft_inverse_opset19_cpu",
+    ),
     "onnx's own comparison takes no list of tensors without dims": ("test_loop16_seq_none_cpu",),
 }
 

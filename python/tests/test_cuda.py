@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA from Python: tensors of torch and cupy in and out by DLPack, streams, lifetimes, onnxruntime's providers and bindings.
-Skipped where there is no GPU. Needs neither pytest nor an installed package:
+"""CUDA from Python: tensors of torch and cupy in and out by DLPack, streams, lifetimes, onnxruntime's
+providers and bindings. Skipped where there is no GPU. Needs neither pytest nor an installed package:
 
     cmake --build build --target hone_shared && PYTHONPATH=python python3 python/tests/test_cuda.py
 """
+
 import gc
 import importlib
 import sys
@@ -53,7 +54,9 @@ def parse(text, opset=18):
 
 def layer(kind="float"):
     """y = max(x w, 0)."""
-    return parse(f"g ({kind}[n, k] x, {kind}[k, m] w) => ({kind}[n, m] y) {{ a = MatMul(x, w)\n y = Relu(a) }}")
+    return parse(
+        f"g ({kind}[n, k] x, {kind}[k, m] w) => ({kind}[n, m] y) {{ a = MatMul(x, w)\n y = Relu(a) }}"
+    )
 
 
 def near(got, want, slack=1e-3):
@@ -98,8 +101,15 @@ def test_a_session_of_the_cpu_refuses_them():
 
 def test_torch_both_ways_without_a_copy():
     torch = need("torch")
-    for kind, dtype, slack in (("float", torch.float32, 1e-3), ("float16", torch.float16, 1e-2), ("bfloat16", torch.bfloat16, 3e-2)):
-        x, w = torch.rand(37, 64, device="cuda", dtype=dtype), torch.rand(64, 24, device="cuda", dtype=dtype) - 0.5
+    for kind, dtype, slack in (
+        ("float", torch.float32, 1e-3),
+        ("float16", torch.float16, 1e-2),
+        ("bfloat16", torch.bfloat16, 3e-2),
+    ):
+        x, w = (
+            torch.rand(37, 64, device="cuda", dtype=dtype),
+            torch.rand(64, 24, device="cuda", dtype=dtype) - 0.5,
+        )
         shared = torch.from_dlpack(hone.Value(x))
         assert shared.data_ptr() == x.data_ptr() and shared.dtype == dtype, "hone.Value copies a tensor"
         session = hone.Session(layer(kind), device=DEVICE, stay=True)
@@ -111,7 +121,9 @@ def test_torch_both_ways_without_a_copy():
 
 def test_torch_of_integers_and_of_odd_layouts():
     torch = need("torch")
-    session = hone.Session(parse("g (int64[n, m] x) => (int64[n, m] y) { y = Neg(x) }"), device=DEVICE, stay=True)
+    session = hone.Session(
+        parse("g (int64[n, m] x) => (int64[n, m] y) { y = Neg(x) }"), device=DEVICE, stay=True
+    )
     x = torch.arange(35, device="cuda").reshape(5, 7)
     for given in (x, x.T, x[1:, 2:], x[::2]):
         assert torch.equal(torch.from_dlpack(session.run({"x": given})["y"]), -given)
@@ -119,7 +131,8 @@ def test_torch_of_integers_and_of_odd_layouts():
 
 
 def test_torch_streams():
-    """A tensor that is still being computed on a stream of its own, and a result that another stream reads."""
+    """A tensor that is still being computed on a stream of its own, and a result that another stream
+    reads."""
     torch = need("torch")
     session = hone.Session(layer(), device=DEVICE, stay=True)
     eye = torch.eye(1024, device="cuda")
@@ -178,7 +191,9 @@ def test_as_onnxruntime():
     if any(row.get("name") == "emulated GPU" for row in hone.devices()):
         ort._session._DRIVERS = ("/",)
     assert ort.get_device() == "GPU" and ort.get_available_providers()[0] == "CUDAExecutionProvider"
-    session = ort.InferenceSession(layer().SerializeToString(), providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
+    session = ort.InferenceSession(
+        layer().SerializeToString(), providers=["CUDAExecutionProvider", "CPUExecutionProvider"]
+    )
     assert session.get_providers()[0] == "CUDAExecutionProvider"
     near(session.run(None, {"x": x, "w": w})[0], want)
     there = ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
@@ -191,14 +206,20 @@ def test_as_onnxruntime():
     got = binding.get_outputs()[0]
     assert got.device_name() == "cuda"
     near(binding.copy_outputs_to_cpu()[0], want)
-    near(session.run_with_ort_values(None, {"x": there, "w": ort.OrtValue.ortvalue_from_numpy(w)})[0].numpy(), want)
+    near(
+        session.run_with_ort_values(None, {"x": there, "w": ort.OrtValue.ortvalue_from_numpy(w)})[0].numpy(),
+        want,
+    )
 
 
 def test_a_network():
     """All of one, beside the CPU."""
     model = hone.Model(Path(__file__).resolve().parents[2] / "examples" / "digits" / "model.onnx")
     image = np.random.rand(5, 1, 28, 28).astype(np.float32)
-    near(hone.Session(model, device=DEVICE).run({"image": image})[0], hone.Session(model).run({"image": image})[0])
+    near(
+        hone.Session(model, device=DEVICE).run({"image": image})[0],
+        hone.Session(model).run({"image": image})[0],
+    )
 
 
 def tell_time():
@@ -212,6 +233,7 @@ def tell_time():
 
     def theirs():
         return torch.relu(x @ w)
+
     for name, call in (("Hone, DLPack both ways", ours), ("torch itself", theirs)) * 2:
         for _ in range(50):
             call()
@@ -226,7 +248,11 @@ def tell_time():
 def main():
     """Every test; the exit code says whether all that could run passed."""
     if not HERE:
-        print("skipped: there is no CUDA device here:", *(f"{r['device']} wants {r.get('missing')}" for r in hone.devices()), sep="\n  ")
+        print(
+            "skipped: there is no CUDA device here:",
+            *(f"{r['device']} wants {r.get('missing')}" for r in hone.devices()),
+            sep="\n  ",
+        )
         return 77
     bad = 0
     for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:

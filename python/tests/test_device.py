@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values on a device: the tests' own plugin, whose memory the host cannot read as it is. Skipped where it was not built."""
+"""Values on a device: the tests' own plugin, whose memory the host cannot read as it is. Skipped where it was
+not built for the machine that this Python runs on."""
+
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +11,31 @@ import pytest
 
 import hone
 
-PLUGIN = Path(os.environ.get("HONE_PLUGIN_PLAIN", Path(__file__).resolve().parents[2] / "build" / "tests" / "plugin_plain.so"))
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = [
+    Path(os.environ.get("HONE_PLUGIN_PLAIN", ROOT / "build" / "tests" / "plugin_plain.so")),
+    ROOT / "build-cross" / "tests" / "plugin_plain.so",
+]
+
+
+def machine(path):
+    """What an ELF file says it is for: its class, order of bytes and machine. An emulated Python finds a
+    plugin of the host's beside it, which it cannot load."""
+    with open(path, "rb") as file:
+        head = file.read(20)
+    return head[4:6], head[18:20]
+
+
 X, W = np.random.rand(5, 8).astype(np.float32), np.random.rand(8, 8).astype(np.float32)
 WANT = np.maximum(X @ W, 0)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _plugin():
-    if not PLUGIN.exists():
-        pytest.skip("the tests' plugin was not built here")
-    hone.load_plugin(PLUGIN)
+    ours = [path for path in BUILT if path.exists() and machine(path) == machine(sys.executable)]
+    if not ours:
+        pytest.skip("the tests' plugin was not built here for this machine")
+    hone.load_plugin(ours[0])
 
 
 class Foreign:

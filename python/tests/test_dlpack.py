@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """DLPack: tensors of other libraries in, values out. torch and jax where they are installed."""
+
 import gc
 import subprocess
 import sys
@@ -53,7 +54,9 @@ def test_out_shares_memory_and_gives_it_back():
 
 
 def test_a_capsule_at_the_end_of_the_process():
-    code = "import hone, numpy as np; kept = hone.Value(np.ones(5, np.float32)).__dlpack__(max_version=(1, 0))"
+    code = (
+        "import hone, numpy as np; kept = hone.Value(np.ones(5, np.float32)).__dlpack__(max_version=(1, 0))"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -85,5 +88,6 @@ def test_what_lies_elsewhere_is_refused(model):
     class Far(Foreign):
         def __dlpack__(self, **how):
             raise BufferError("far away")
+
     with pytest.raises(BufferError):
         hone.Session(model("g (float[n] x) => (float[n] y) { y = Neg(x) }")).run({"x": Far(np.ones(2), True)})

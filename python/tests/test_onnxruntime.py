@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnxruntime's interface: what programs do with it; and the real one beside it, where it is installed."""
+
 import importlib.metadata
 import subprocess
 import sys
@@ -31,16 +32,27 @@ def test_run(session):
     assert isinstance(session.run(None, feeds), list) and (c == 2).all() and (d == 0).all()
     assert session.run(["d"], feeds)[0].sum() == 0 and len(session.run([], feeds)) == 2
     assert [r.sum() for r in session.run(["d", "c", "d"], feeds)] == [0, 12, 0]
-    assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [("a", ["n", 2], "tensor(float)"), ("b", ["n", 2], "tensor(float)")]
-    assert session.get_providers() == ["CPUExecutionProvider"] == ort.get_available_providers() and ort.get_device() == "CPU"
+    assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
+        ("a", ["n", 2], "tensor(float)"),
+        ("b", ["n", 2], "tensor(float)"),
+    ]
+    assert (
+        session.get_providers() == ["CPUExecutionProvider"] == ort.get_available_providers()
+        and ort.get_device() == "CPU"
+    )
 
 
 def test_exceptions(session, model, tmp_path):
     good = {"a": ones(3, 2), "b": ones(3, 2)}
     with pytest.raises(ValueError, match=r"Required inputs \(\['b'\]\) are missing"):
         session.run(None, {"a": ones(3, 2)})
-    for feeds, names in (({**good, "a": ones(3, 2, dtype=np.float64)}, None), ({**good, "a": ones(3)}, None), (good, ["q"]),
-                         ({**good, "z": ones(1)}, None), ({**good, "b": ones(3, 3)}, None)):
+    for feeds, names in (
+        ({**good, "a": ones(3, 2, dtype=np.float64)}, None),
+        ({**good, "a": ones(3)}, None),
+        (good, ["q"]),
+        ({**good, "z": ones(1)}, None),
+        ({**good, "b": ones(3, 3)}, None),
+    ):
         with pytest.raises(state.InvalidArgument, match=r"^\[ONNXRuntimeError\] : 2 : INVALID_ARGUMENT : "):
             session.run(names, feeds)
     with pytest.raises(state.NoSuchFile, match=": 3 : NO_SUCHFILE"):
@@ -55,7 +67,9 @@ def test_exceptions(session, model, tmp_path):
     stop.terminate = True
     with pytest.raises(state.Fail):
         session.run(None, good, stop)
-    assert state.Fail.__module__ == "onnxruntime.capi.onnxruntime_pybind11_state" and issubclass(state.Fail, Exception)
+    assert state.Fail.__module__ == "onnxruntime.capi.onnxruntime_pybind11_state" and issubclass(
+        state.Fail, Exception
+    )
 
 
 def test_options(model):
@@ -67,19 +81,27 @@ def test_options(model):
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
     options.add_free_dimension_override_by_name("n", 3)
     session = ort.InferenceSession(model(ADD).SerializeToString(), options)
-    assert session.get_inputs()[0].shape == [3, 2] and session._free[0].run({"a": ones(3, 2), "b": ones(3, 2)})
+    assert session.get_inputs()[0].shape == [3, 2] and session._free[0].run(
+        {"a": ones(3, 2), "b": ones(3, 2)}
+    )
     with pytest.raises(state.InvalidArgument, match="Got: 4 Expected: 3"):
         session.run(None, {"a": ones(4, 2), "b": ones(4, 2)})
-    for wrong in (lambda: options.add_session_config_entry("session.set_denormal_as_zero", "1"),
-                  lambda: options.register_custom_ops_library("x.so"), lambda: options.add_initializer("w", None),
-                  lambda: setattr(options, "enable_profiling", True), lambda: ort.RunOptions().add_active_adapter(None),
-                  lambda: ort.set_seed(3)):
+    for wrong in (
+        lambda: options.add_session_config_entry("session.set_denormal_as_zero", "1"),
+        lambda: options.register_custom_ops_library("x.so"),
+        lambda: options.add_initializer("w", None),
+        lambda: setattr(options, "enable_profiling", True),
+        lambda: ort.RunOptions().add_active_adapter(None),
+        lambda: ort.set_seed(3),
+    ):
         with pytest.raises(state.NotImplemented):
             wrong()
     with pytest.raises(AttributeError):
         options.no_such_option = 1
     with pytest.warns(UserWarning, match="NoSuchProvider"):
-        assert ort.InferenceSession(model(ADD).SerializeToString(), providers=["NoSuchProvider"]).get_providers() == ["CPUExecutionProvider"]
+        assert ort.InferenceSession(
+            model(ADD).SerializeToString(), providers=["NoSuchProvider"]
+        ).get_providers() == ["CPUExecutionProvider"]
 
 
 def test_optimized_model(model, tmp_path):
@@ -91,12 +113,22 @@ def test_optimized_model(model, tmp_path):
 
 def test_metadata(model):
     proto = model(ADD)
-    proto.doc_string, proto.domain, proto.model_version, proto.graph.doc_string = "about", "com.example", 7, "inner"
+    proto.doc_string, proto.domain, proto.model_version, proto.graph.doc_string = (
+        "about",
+        "com.example",
+        7,
+        "inner",
+    )
     helper.set_model_props(proto, {"names": "['cat']", "stride": "32"})
     meta = ort.InferenceSession(proto.SerializeToString()).get_modelmeta()
     assert meta.custom_metadata_map == {"names": "['cat']", "stride": "32"} and meta.version == 7
     assert (meta.producer_name, meta.graph_name, meta.domain, meta.description, meta.graph_description) == (
-        "docs", "g", "com.example", "about", "inner")
+        "docs",
+        "g",
+        "com.example",
+        "about",
+        "inner",
+    )
 
 
 def test_overridable_initializers(model, tmp_path):
@@ -114,8 +146,13 @@ def test_overridable_initializers(model, tmp_path):
 
 def test_values_and_binding(session):
     value = ort.OrtValue.ortvalue_from_numpy(ones(3, 2))
-    assert (value.shape(), value.data_type(), value.element_type(), value.device_name(), value.is_tensor()) == (
-        [3, 2], "tensor(float)", 1, "cpu", True)
+    assert (
+        value.shape(),
+        value.data_type(),
+        value.element_type(),
+        value.device_name(),
+        value.is_tensor(),
+    ) == ([3, 2], "tensor(float)", 1, "cpu", True)
     assert session.run_with_ort_values(["c"], {"a": value, "b": value})[0].numpy().sum() == 12
     room = ort.OrtValue.ortvalue_from_shape_and_type([3, 2], np.float32)
     binding = session.io_binding()
@@ -126,7 +163,12 @@ def test_values_and_binding(session):
     binding.bind_ortvalue_output("c", room)
     session.run_with_iobinding(binding)
     d, c = binding.copy_outputs_to_cpu()
-    assert (d == -3).all() and (room.numpy() == 5).all() and c is room.numpy() and binding.get_outputs()[1].shape() == [3, 2]
+    assert (
+        (d == -3).all()
+        and (room.numpy() == 5).all()
+        and c is room.numpy()
+        and binding.get_outputs()[1].shape() == [3, 2]
+    )
     with pytest.raises(state.InvalidArgument):
         binding.bind_output("nothing")
         session.run_with_iobinding(binding)
@@ -144,6 +186,7 @@ def test_threads_run_one_session_together(session):
         for n in range(1, 40):
             c, _ = session.run(None, {"a": ones(n, 2) * k, "b": ones(n, 2)})
             wrong.extend([1] * (not (c == k + 1).all() or c.shape != (n, 2)))
+
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
     [t.start() for t in threads], [t.join() for t in threads]
     assert not wrong and 1 <= len(session._free) <= 8
@@ -155,11 +198,17 @@ def test_run_async(session):
     def callback(results, user, wrong):
         got.append((results, user, wrong))
         done.set()
+
     for feeds in ({"a": ones(1, 2), "b": ones(1, 2)}, {"a": ones(1, 2)}):
         done.clear()
         session.run_async(["c"], feeds, callback, "mine")
         assert done.wait(20)
-    assert got[0][0][0].tolist() == [[2, 2]] and got[0][1:] == ("mine", "") and got[1][0] is None and "missing" in got[1][2]
+    assert (
+        got[0][0][0].tolist() == [[2, 2]]
+        and got[0][1:] == ("mine", "")
+        and got[1][0] is None
+        and "missing" in got[1][2]
+    )
 
 
 def test_in_the_place_of_the_real_one(tmp_path):
@@ -176,11 +225,16 @@ assert importlib.util.find_spec("onnxruntime") and not importlib.util.find_spec(
 try: rt.InferenceSession(b"x")
 except InvalidProtobuf: print("hone" in rt.__file__, sys.argv[1:], __name__)
 """.replace(' and not importlib.util.find_spec("onnxruntime.nothing")', ""))
-    run = lambda *a: subprocess.run([sys.executable, "-m", "hone.as_onnxruntime", *a], capture_output=True, text=True, cwd=tmp_path)
+    run = lambda *a: subprocess.run(
+        [sys.executable, "-m", "hone.as_onnxruntime", *a], capture_output=True, text=True, cwd=tmp_path
+    )
     done = run(str(script), "one", "--two")
     assert done.stdout == "True ['one', '--two'] __main__\n", done.stderr
     assert run("-m", "script", "x").stdout == "True ['x'] __main__\n"
-    assert run("-c", "import onnxruntime, sys; print(onnxruntime.__author__, sys.argv)", "y").stdout == "Hone ['-c', 'y']\n"
+    assert (
+        run("-c", "import onnxruntime, sys; print(onnxruntime.__author__, sys.argv)", "y").stdout
+        == "Hone ['-c', 'y']\n"
+    )
     assert "not part of hone" in run("-c", "import onnxruntime.quantization").stderr
     assert run().returncode == 2 and run("--help").returncode == 0 and run("-m").returncode == 2
     assert run("-c", "raise SystemExit(3)").returncode == 3
@@ -195,24 +249,43 @@ def test_beside_the_real_one(model, mnist):
     seq = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", None])
     graph = helper.make_graph([helper.make_node("SequenceConstruct", ["x", "x"], ["s"])], "g", [x], [seq])
-    sequence = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    sequence = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    ).SerializeToString()
     text = model("g (string[n] x) => (string[n] y) { y = Identity(x) }").SerializeToString()
     add = model(ADD).SerializeToString()
-    cases = [(add, {"a": ones(3, 2), "b": ones(3, 2)}), (str(mnist), {"Input3": np.random.rand(1, 1, 28, 28).astype("f")}),
-             (sequence, {"x": ones(2, 3)}), (text, {"x": np.array(["a", "ü"])}), (text, {"x": np.array(["a", b"b", 1, None], object)}),
-             (add, {"a": [[1.0, 2.0]], "b": ones(1, 2)}), (add, {"a": ones(3, 2, dtype=np.float64), "b": ones(3, 2)}),
-             (add, {"a": ones(3, 2)}), (add, {"a": ones(3), "b": ones(3, 2)}), (add, {"a": ones(3, 2), "b": ones(3, 2), "z": ones(1)}),
-             (b"nonsense", {}), ("nowhere.onnx", {})]
+    cases = [
+        (add, {"a": ones(3, 2), "b": ones(3, 2)}),
+        (str(mnist), {"Input3": np.random.rand(1, 1, 28, 28).astype("f")}),
+        (sequence, {"x": ones(2, 3)}),
+        (text, {"x": np.array(["a", "ü"])}),
+        (text, {"x": np.array(["a", b"b", 1, None], object)}),
+        (add, {"a": [[1.0, 2.0]], "b": ones(1, 2)}),
+        (add, {"a": ones(3, 2, dtype=np.float64), "b": ones(3, 2)}),
+        (add, {"a": ones(3, 2)}),
+        (add, {"a": ones(3), "b": ones(3, 2)}),
+        (add, {"a": ones(3, 2), "b": ones(3, 2), "z": ones(1)}),
+        (b"nonsense", {}),
+        ("nowhere.onnx", {}),
+    ]
 
     def ask(module, source, feeds):
         try:
             s = module.InferenceSession(source, providers=["CPUExecutionProvider"])
             about = [(i.name, list(i.shape), i.type) for i in list(s.get_inputs()) + list(s.get_outputs())]
             meta = s.get_modelmeta()
-            about += [meta.producer_name, meta.graph_name, meta.domain, meta.version, meta.custom_metadata_map, meta.description]
+            about += [
+                meta.producer_name,
+                meta.graph_name,
+                meta.domain,
+                meta.version,
+                meta.custom_metadata_map,
+                meta.description,
+            ]
             return about, s.run(None, feeds)
         except Exception as wrong:
             return type(wrong).__name__, None
+
     for source, feeds in cases:
         (want_about, want), (about, got) = ask(real, source, feeds), ask(ort, source, feeds)
         assert about == want_about

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models, sessions, outputs and reports."""
+
 import gc
 import pickle
 import threading
@@ -39,7 +40,14 @@ def test_model_from_everywhere(tmp_path, model):
     onnx.save(proto, path)
     feeds = {"a": ones(1, 2), "b": ones(1, 2)}
     shared = hone.Model(path)
-    for source in (path, str(path), proto, proto.SerializeToString(), bytearray(proto.SerializeToString()), shared):
+    for source in (
+        path,
+        str(path),
+        proto,
+        proto.SerializeToString(),
+        bytearray(proto.SerializeToString()),
+        shared,
+    ):
         assert hone.Session(source).run(feeds)["c"].tolist() == [[2, 2]]
     with pytest.raises(TypeError):
         hone.Model(3)
@@ -52,7 +60,13 @@ def test_model_from_everywhere(tmp_path, model):
 
 def test_ports(model):
     port = hone.Model(model(ADD)).inputs[0]
-    assert (port.name, port.kind, port.dtype, port.shape, port.type) == ("a", "tensor", np.float32, ("n", "m"), "tensor(float)")
+    assert (port.name, port.kind, port.dtype, port.shape, port.type) == (
+        "a",
+        "tensor",
+        np.float32,
+        ("n", "m"),
+        "tensor(float)",
+    )
     fixed = hone.Model(model("g (int64[2, 3] x) => (int64[2, 3] y) { y = Neg(x) }")).outputs[0]
     assert fixed.shape == (2, 3) and fixed.dtype == np.int64
 
@@ -78,7 +92,9 @@ def test_strides_orders_and_read_only(model):
         frozen = base.copy()
         frozen.flags.writeable = False
         odd = np.frombuffer(b"x" + base.tobytes(), np.float32, offset=0, count=0)
-        unaligned = np.frombuffer(bytearray(b"x" + base.tobytes()), np.uint8)[1:].view(np.float32).reshape(n, n)
+        unaligned = (
+            np.frombuffer(bytearray(b"x" + base.tobytes()), np.uint8)[1:].view(np.float32).reshape(n, n)
+        )
         for x in (base.T, base[::-1], frozen, base.astype(">f4"), np.asfortranarray(base), unaligned):
             out = session.run({"a": x, "b": x})
             assert (out["c"] == 2 * x).all() and (out["d"] == 0).all()
@@ -86,7 +102,9 @@ def test_strides_orders_and_read_only(model):
 
 
 def test_lists_and_numbers_take_the_models_type(model):
-    session = hone.Session(model("g (float[n] x, int64 k) => (float[n] y) { c = Cast <to = 1> (k)\n y = Mul(x, c) }"))
+    session = hone.Session(
+        model("g (float[n] x, int64 k) => (float[n] y) { c = Cast <to = 1> (k)\n y = Mul(x, c) }")
+    )
     assert session.run({"x": [1, 2.5], "k": 2})["y"].tolist() == [2, 5]
     with pytest.raises(hone.Error, match="input 'k' is f64, the model wants i64"):
         session.run({"x": [1.0], "k": np.float64(2)})
@@ -97,13 +115,20 @@ def test_lists_and_numbers_take_the_models_type(model):
 def test_wrong_inputs_are_told_and_harm_nothing(model):
     session = hone.Session(model(ADD))
     good = {"a": ones(2, 2), "b": ones(2, 2)}
-    wrong = [({"a": ones(2, 2)}, "input 'b' is missing"), ({**good, "z": 1}, "'z' is no input; there are a, b"),
-             ({**good, "a": ones(2, 2, dtype=np.float64)}, "input 'a' is f64, the model wants f32"),
-             ({**good, "a": ones(2)}, "input 'a' has 1 dims"), ({**good, "a": ones(3, 2)}, "'n' is"),
-             ({**good, "a": None}, "is None"), ({**good, "a": np.array(["x"])}, "input 'a' is"),
-             ({**good, "a": np.array([object()])}, "is a object"), ({**good, "a": np.ones((1,) * 17, np.float32)}, "17 dims"),
-             ({**good, "a": np.zeros(2, "M8[s]")}, "a type that Hone does not have"), ({**good, "a": {1: 2.0}}, "kind"),
-             ({**good, "a": np.ones(100_000, np.float32)}, "has 1 dims")]
+    wrong = [
+        ({"a": ones(2, 2)}, "input 'b' is missing"),
+        ({**good, "z": 1}, "'z' is no input; there are a, b"),
+        ({**good, "a": ones(2, 2, dtype=np.float64)}, "input 'a' is f64, the model wants f32"),
+        ({**good, "a": ones(2)}, "input 'a' has 1 dims"),
+        ({**good, "a": ones(3, 2)}, "'n' is"),
+        ({**good, "a": None}, "is None"),
+        ({**good, "a": np.array(["x"])}, "input 'a' is"),
+        ({**good, "a": np.array([object()])}, "is a object"),
+        ({**good, "a": np.ones((1,) * 17, np.float32)}, "17 dims"),
+        ({**good, "a": np.zeros(2, "M8[s]")}, "a type that Hone does not have"),
+        ({**good, "a": {1: 2.0}}, "kind"),
+        ({**good, "a": np.ones(100_000, np.float32)}, "has 1 dims"),
+    ]
     for feeds, line in wrong:
         with pytest.raises(hone.Error, match=line):
             session.run(feeds)
@@ -126,8 +151,12 @@ def test_given_buffers_are_filled(model):
         c = np.full((n, 2), 7, np.float32)
         out = session.run({"a": ones(n, 2), "b": ones(n, 2)}, out={"c": c})
         assert out["c"] is c and (c == 2).all() and (out["d"] == 0).all()
-    for bad, line in ((np.zeros((2, 2), np.float64), "the run made"), (np.zeros((3, 3), np.float32), "the run made"),
-                      (np.zeros((2, 4), np.float32)[:, ::2], "dense"), ([1], "dense")):
+    for bad, line in (
+        (np.zeros((2, 2), np.float64), "the run made"),
+        (np.zeros((3, 3), np.float32), "the run made"),
+        (np.zeros((2, 4), np.float32)[:, ::2], "dense"),
+        ([1], "dense"),
+    ):
         with pytest.raises(hone.Error, match=line):
             session.run({"a": ones(2, 2), "b": ones(2, 2)}, out={"c": bad})
     with pytest.raises(hone.Error, match="'x' is no output"):
@@ -152,14 +181,29 @@ def test_what_goes_through_is_nobodys_but_the_callers(model):
             assert (x == 1).all()
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint64", "bool", "int4", "uint4",
-                                  "float64"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "float16",
+        "bfloat16",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "int8",
+        "uint64",
+        "bool",
+        "int4",
+        "uint4",
+        "float64",
+    ],
+)
 def test_types(name):
     dtype = np.dtype(getattr(ml_dtypes, name, name))
     number = helper.np_dtype_to_tensor_dtype(dtype)
     x, y = (helper.make_tensor_value_info(n, number, ["n"]) for n in "xy")
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [x], [y])
-    session = hone.Session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+    session = hone.Session(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    )
     for n in (5, 70_000):
         given = (np.arange(n) % 5).astype(dtype)
         got = session.run({"x": given})["y"]
@@ -178,7 +222,9 @@ def test_sequences_optionals_and_maps():
     out = helper.make_tensor_sequence_value_info("t", TensorProto.FLOAT, None)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])
     graph = helper.make_graph([helper.make_node("SequenceInsert", ["s", "x"], ["t"])], "g", [seq, x], [out])
-    session = hone.Session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    session = hone.Session(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    )
     first, last = ones(2), ones(3) * 2
     (got,) = session.run({"s": [first], "x": last})
     again = session.run({"s": [last], "x": ones(3) * 9})[0]
@@ -187,9 +233,15 @@ def test_sequences_optionals_and_maps():
     assert session.inputs[0].kind == "sequence" and session.inputs[0].type == "seq(tensor(float))"
 
     kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"]))
-    graph = helper.make_graph([helper.make_node("OptionalHasElement", ["o"], ["h"])], "g", [helper.make_value_info("o", kind)],
-                              [helper.make_tensor_value_info("h", TensorProto.BOOL, [])])
-    session = hone.Session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8))
+    graph = helper.make_graph(
+        [helper.make_node("OptionalHasElement", ["o"], ["h"])],
+        "g",
+        [helper.make_value_info("o", kind)],
+        [helper.make_tensor_value_info("h", TensorProto.BOOL, [])],
+    )
+    session = hone.Session(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    )
     assert session.run({"o": ones(2)})["h"].item() is True
     assert session.run({"o": None})["h"].item() is False and session.run({})["h"].item() is False
 
@@ -203,19 +255,27 @@ def test_optional_that_is_there(model):
 
 
 def test_user_ops_and_reports(model):
-    hone.add_ops("op py.test.Thrice 1 (x[I..]: T) -> y[I..]: T\n  T: f32 f64\n  y[i..] = x[i..] * 3.0\n", "thrice")
+    hone.add_ops(
+        "op py.test.Thrice 1 (x[I..]: T) -> y[I..]: T\n  T: f32 f64\n  y[i..] = x[i..] * 3.0\n", "thrice"
+    )
     with pytest.raises(hone.Error, match="^wrong:1:"):
         hone.add_ops("nonsense", "wrong")
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n"]) for n in "xy")
     graph = helper.make_graph([helper.make_node("Thrice", ["x"], ["y"], domain="py.test")], "g", [x], [y])
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("py.test", 1)], ir_version=8)
+    proto = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("py.test", 1)], ir_version=8
+    )
     session = hone.Session(proto, profile=1)
     with pytest.raises(hone.Error, match="after its first run"):
         session.report()
     assert session.run({"x": [1.0, 2.0]})["y"].tolist() == [3, 6]
     steps = session.report("steps")
     assert steps[0]["op"] == "Thrice" and steps[0]["runs"] == 1 and "<table>" in steps._repr_html_()
-    assert session.model.report()["nodes"] == 1 and "Thrice" in session.model.explain(0) and "float" in session.model.explain(0, "c")
+    assert (
+        session.model.report()["nodes"] == 1
+        and "Thrice" in session.model.explain(0)
+        and "float" in session.model.explain(0, "c")
+    )
     assert "<table>" in session._repr_html_() and session.report("memory")["steps"] == 1
     with pytest.raises(hone.Error, match="there are summary"):
         session.model.report("nothing")
@@ -269,9 +329,11 @@ def test_the_model_stands_for_itself(model):
 
 def test_memory_stays_flat(model):
     """Runs of all kinds, good and bad, small and large: what is held does not grow."""
+
     def resident():
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * 4096
+
     session = hone.Session(model(ADD))
     sizes = [ones(n, 2) for n in (1, 2, 50, 5000, 20000)]
     out = {"c": np.empty((50, 2), np.float32)}

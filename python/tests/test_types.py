@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a type checker sees: a program that is right passes mypy --strict, one that is wrong does not."""
+
 import subprocess
 import sys
 
@@ -47,7 +48,13 @@ def test_mypy(tmp_path, program, mistakes):
     pytest.importorskip("mypy")
     path = tmp_path / "program.py"
     path.write_text(program)
-    said = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(path)],
-                          capture_output=True, text=True, cwd=tmp_path)
-    found = [line for line in said.stdout.splitlines() if line.startswith("program.py:") and ": error:" in line]
+    said = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(path)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    found = [
+        line for line in said.stdout.splitlines() if line.startswith("program.py:") and ": error:" in line
+    ]
     assert len(found) == mistakes and "Traceback" not in said.stderr, said.stdout + said.stderr

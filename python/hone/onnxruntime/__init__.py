@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnxruntime's interface on Hone: `import hone.onnxruntime as onnxruntime`.
 
-What programs use to run models: sessions, options, OrtValues, bindings, exceptions. What would change a result and is not
-there is refused by its name. Not there: onnxruntime's tools (quantization, transformers, training) and its C structs.
+What programs use to run models: sessions, options, OrtValues, bindings, exceptions. What would change a
+result and is not there is refused by its name. Not there: onnxruntime's tools (quantization, transformers,
+training) and its C structs.
 """
+
 from __future__ import annotations
 
 from .. import __version__ as _hone_version
@@ -14,11 +16,31 @@ from ._session import InferenceSession, ModelMetadata, NodeArg, get_available_pr
 __version__ = "1.23.2"  # whose interface this is
 __author__ = "Hone"
 SessionIOBinding = IOBinding
-__all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata",
-           "NodeArg", "OrtDevice", "OrtValue", "RunOptions", "SessionIOBinding", "SessionOptions",
-           "disable_telemetry_events", "enable_telemetry_events", "get_all_providers", "get_available_providers",
-           "get_build_info", "get_device", "get_version_string", "preload_dlls", "set_default_logger_severity",
-           "set_default_logger_verbosity", "set_seed"]
+__all__ = [
+    "ExecutionMode",
+    "ExecutionOrder",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "ModelMetadata",
+    "NodeArg",
+    "OrtDevice",
+    "OrtValue",
+    "RunOptions",
+    "SessionIOBinding",
+    "SessionOptions",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_available_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "preload_dlls",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
+]
 
 
 def get_device() -> str:
@@ -60,10 +82,13 @@ def disable_telemetry_events() -> None:
 def set_seed(seed: int) -> None:
     """Refused: random ops draw by their own seeds."""
     from ._errors import refused
+
     raise refused("set_seed")
 
 
-def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: "str | None" = None) -> None:
+def preload_dlls(
+    cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: "str | None" = None
+) -> None:
     """Accepted: Hone finds a driver by itself."""
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions with onnxruntime's names, and which of them an error of Hone's is."""
+
 from __future__ import annotations
 
 import contextlib
@@ -10,11 +11,20 @@ from .._library import Error
 PLACE = "onnxruntime.capi.onnxruntime_pybind11_state"
 # Name: onnxruntime's number and word.
 _ROWS = {
-    "Fail": (1, "FAIL"), "InvalidArgument": (2, "INVALID_ARGUMENT"), "NoSuchFile": (3, "NO_SUCHFILE"), "NoModel": (4, "NO_MODEL"),
-    "EngineError": (5, "ENGINE_ERROR"), "RuntimeException": (6, "RUNTIME_EXCEPTION"), "InvalidProtobuf": (7, "INVALID_PROTOBUF"),
-    "ModelLoaded": (8, "MODEL_LOADED"), "NotImplemented": (9, "NOT_IMPLEMENTED"), "InvalidGraph": (10, "INVALID_GRAPH"),
-    "EPFail": (11, "EP_FAIL"), "ModelLoadCanceled": (12, "MODEL_LOAD_CANCELED"),
-    "ModelRequiresCompilation": (13, "MODEL_REQUIRES_COMPILATION"), "NotFound": (14, "NOT_FOUND"),
+    "Fail": (1, "FAIL"),
+    "InvalidArgument": (2, "INVALID_ARGUMENT"),
+    "NoSuchFile": (3, "NO_SUCHFILE"),
+    "NoModel": (4, "NO_MODEL"),
+    "EngineError": (5, "ENGINE_ERROR"),
+    "RuntimeException": (6, "RUNTIME_EXCEPTION"),
+    "InvalidProtobuf": (7, "INVALID_PROTOBUF"),
+    "ModelLoaded": (8, "MODEL_LOADED"),
+    "NotImplemented": (9, "NOT_IMPLEMENTED"),
+    "InvalidGraph": (10, "INVALID_GRAPH"),
+    "EPFail": (11, "EP_FAIL"),
+    "ModelLoadCanceled": (12, "MODEL_LOAD_CANCELED"),
+    "ModelRequiresCompilation": (13, "MODEL_REQUIRES_COMPILATION"),
+    "NotFound": (14, "NOT_FOUND"),
 }
 CLASSES = {name: type(name, (Exception,), {"__module__": PLACE}) for name in _ROWS}
 globals().update(CLASSES)

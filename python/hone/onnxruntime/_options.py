@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SessionOptions and RunOptions. Threads are honoured; what changes no result is accepted, and kept so that it can be read
-back; what would change one, or what a program would wait for in vain, is refused by name."""
+"""SessionOptions and RunOptions. Threads are honoured; what changes no result is accepted, and kept so that
+it can be read back; what would change one, or what a program would wait for in vain, is refused by name."""
+
 from __future__ import annotations
 
 import enum
@@ -11,6 +12,7 @@ from ._errors import refused
 
 class GraphOptimizationLevel(enum.IntEnum):
     """Accepted: Hone's passes change no result."""
+
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
     ORT_ENABLE_EXTENDED = 2
@@ -20,33 +22,52 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 class ExecutionMode(enum.IntEnum):
     """Accepted."""
+
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(enum.IntEnum):
     """Accepted."""
+
     DEFAULT = 0
     PRIORITY_BASED = 1
     MEMORY_EFFICIENT = 2
 
 
-# Entries of a session's configuration that would change results, or what a model is: with these values they are nothing.
+# Entries of a session's configuration that would change results, or what a model is: with these values they
+# are nothing.
 _HARMLESS = {
-    "session.set_denormal_as_zero": ("0",), "session.load_model_format": ("", "ONNX"), "session.save_model_format": ("", "ONNX"),
-    "mlas.enable_gemm_fastmath_arm64_bfloat16": ("0",), "ep.context_enable": ("0",),
-    "session.model_external_initializers_file_folder_path": ("",), "session.record_ep_graph_assignment_info": ("0",),
+    "session.set_denormal_as_zero": ("0",),
+    "session.load_model_format": ("", "ONNX"),
+    "session.save_model_format": ("", "ONNX"),
+    "mlas.enable_gemm_fastmath_arm64_bfloat16": ("0",),
+    "ep.context_enable": ("0",),
+    "session.model_external_initializers_file_folder_path": ("",),
+    "session.record_ep_graph_assignment_info": ("0",),
 }
 
 
 class SessionOptions:
     """How a session shall run; the names and defaults are onnxruntime's."""
+
     _DEFAULTS = {
-        "enable_cpu_mem_arena": True, "enable_mem_pattern": True, "enable_mem_reuse": True, "enable_profiling": False,
-        "execution_mode": ExecutionMode.ORT_SEQUENTIAL, "execution_order": ExecutionOrder.DEFAULT,
-        "graph_optimization_level": GraphOptimizationLevel.ORT_ENABLE_ALL, "inter_op_num_threads": 0, "intra_op_num_threads": 0,
-        "log_severity_level": -1, "log_verbosity_level": 0, "logid": "", "optimized_model_filepath": "",
-        "profile_file_prefix": "onnxruntime_profile_", "use_deterministic_compute": False, "use_per_session_threads": True,
+        "enable_cpu_mem_arena": True,
+        "enable_mem_pattern": True,
+        "enable_mem_reuse": True,
+        "enable_profiling": False,
+        "execution_mode": ExecutionMode.ORT_SEQUENTIAL,
+        "execution_order": ExecutionOrder.DEFAULT,
+        "graph_optimization_level": GraphOptimizationLevel.ORT_ENABLE_ALL,
+        "inter_op_num_threads": 0,
+        "intra_op_num_threads": 0,
+        "log_severity_level": -1,
+        "log_verbosity_level": 0,
+        "logid": "",
+        "optimized_model_filepath": "",
+        "profile_file_prefix": "onnxruntime_profile_",
+        "use_deterministic_compute": False,
+        "use_per_session_threads": True,
     }
     __slots__ = tuple(_DEFAULTS) + ("_config", "_dims", "_providers")
     enable_cpu_mem_arena: bool
@@ -107,8 +128,15 @@ class SessionOptions:
 
 class RunOptions:
     """How a run shall go; the names and defaults are onnxruntime's."""
-    _DEFAULTS = {"log_severity_level": -1, "log_verbosity_level": 0, "logid": "", "only_execute_path_to_fetches": False,
-                 "terminate": False, "training_mode": False}
+
+    _DEFAULTS = {
+        "log_severity_level": -1,
+        "log_verbosity_level": 0,
+        "logid": "",
+        "only_execute_path_to_fetches": False,
+        "terminate": False,
+        "training_mode": False,
+    }
     __slots__ = tuple(_DEFAULTS) + ("_config",)
     log_severity_level: int
     log_verbosity_level: int
@@ -142,12 +170,23 @@ class RunOptions:
 
 def _refuse(owner: type, *names: str) -> None:
     for name in names:
+
         def method(self, *args, _what=f"{owner.__name__}.{name}", **more):
             raise refused(_what)
+
         method.__name__, method.__doc__ = name, "Refused, by its name."
         setattr(owner, name, method)
 
 
-_refuse(SessionOptions, "add_external_initializers", "add_external_initializers_from_files_in_memory", "add_initializer",
-        "add_free_dimension_override_by_denotation", "register_custom_ops_library", "add_provider_for_devices",
-        "set_provider_selection_policy", "set_provider_selection_policy_delegate", "set_load_cancellation_flag")
+_refuse(
+    SessionOptions,
+    "add_external_initializers",
+    "add_external_initializers_from_files_in_memory",
+    "add_initializer",
+    "add_free_dimension_override_by_denotation",
+    "register_custom_ops_library",
+    "add_provider_for_devices",
+    "set_provider_selection_policy",
+    "set_provider_selection_policy_delegate",
+    "set_load_cancellation_flag",
+)

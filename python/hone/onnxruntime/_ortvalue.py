@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OrtValue and IOBinding: values that a program holds, and runs that read and fill them."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -29,13 +30,16 @@ def _device(device_type: str, device_id: int) -> str:
 
 class OrtValue:
     """An array, a list of arrays, or a value on a device."""
+
     __slots__ = ("_value",)
 
     def __init__(self, value: Any) -> None:
         self._value = value._value if isinstance(value, OrtValue) else value
 
     @staticmethod
-    def ortvalue_from_numpy(numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> "OrtValue":
+    def ortvalue_from_numpy(
+        numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0
+    ) -> "OrtValue":
         """An OrtValue over an array; on a device, a copy of it."""
         device = _device(device_type, device_id)
         array = np.ascontiguousarray(numpy_obj).reshape(np.shape(numpy_obj))
@@ -47,9 +51,13 @@ class OrtValue:
         return OrtValue(np.ascontiguousarray(data).view(dtype_of(onnx_element_type)))
 
     @staticmethod
-    def ortvalue_from_shape_and_type(shape, element_type, device_type: str = "cpu", device_id: int = 0) -> "OrtValue":
+    def ortvalue_from_shape_and_type(
+        shape, element_type, device_type: str = "cpu", device_id: int = 0
+    ) -> "OrtValue":
         """Memory of that shape and type; its contents are zero."""
-        return OrtValue.ortvalue_from_numpy(np.zeros(tuple(shape), dtype_of(element_type)), device_type, device_id)
+        return OrtValue.ortvalue_from_numpy(
+            np.zeros(tuple(shape), dtype_of(element_type)), device_type, device_id
+        )
 
     @staticmethod
     def from_dlpack(data: Any, is_bool_tensor: bool = False) -> "OrtValue":
@@ -66,8 +74,11 @@ class OrtValue:
         if not isinstance(self._value, np.ndarray):
             raise refused("update_inplace of what is not on the host")
         if np_arr.dtype != self._value.dtype or np_arr.shape != self._value.shape:
-            raise make("InvalidArgument", f"update_inplace wants {self._value.dtype}{list(self._value.shape)}, "
-                                          f"not {np_arr.dtype}{list(np_arr.shape)}")
+            raise make(
+                "InvalidArgument",
+                f"update_inplace wants {self._value.dtype}{list(self._value.shape)}, "
+                f"not {np_arr.dtype}{list(np_arr.shape)}",
+            )
         self._value[...] = np_arr
 
     def numpy(self) -> Any:
@@ -102,7 +113,11 @@ class OrtValue:
         """In ONNX's words: tensor(float)."""
         if self.is_tensor():
             return f"tensor({_dtypes.ONNX_NAME[self.element_type()]})"
-        inside = OrtValue(self._value[0]).data_type() if isinstance(self._value, list) and self._value else "tensor(float)"
+        inside = (
+            OrtValue(self._value[0]).data_type()
+            if isinstance(self._value, list) and self._value
+            else "tensor(float)"
+        )
         return f"seq({inside})"
 
     def tensor_size_in_bytes(self) -> int:
@@ -115,7 +130,9 @@ class OrtValue:
 
     def is_tensor(self) -> bool:
         """A tensor?"""
-        return isinstance(self._value, np.ndarray) or (isinstance(self._value, Value) and self._value.kind == "tensor")
+        return isinstance(self._value, np.ndarray) or (
+            isinstance(self._value, Value) and self._value.kind == "tensor"
+        )
 
     def is_sparse_tensor(self) -> bool:
         """Never."""
@@ -182,10 +199,14 @@ class IOBinding:
         """Memory at an address as an input; the caller keeps it."""
         self._inputs[name] = self._at(device_type, element_type, shape, buffer_ptr)
 
-    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None) -> None:
+    def bind_output(
+        self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None
+    ) -> None:
         """An output, made by the run, or written to memory at an address."""
         self._device[name] = _device(device_type, device_id)
-        self._outputs[name] = None if buffer_ptr is None else self._at(device_type, element_type, shape, buffer_ptr)
+        self._outputs[name] = (
+            None if buffer_ptr is None else self._at(device_type, element_type, shape, buffer_ptr)
+        )
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """An OrtValue that the run fills."""
@@ -196,7 +217,9 @@ class IOBinding:
     @staticmethod
     def _at(device_type: str, element_type: Any, shape, buffer_ptr: int) -> np.ndarray:
         if device_type != "cpu":
-            raise refused(f"bind an address of device '{device_type}' (use bind_ortvalue_input with from_dlpack)")
+            raise refused(
+                f"bind an address of device '{device_type}' (use bind_ortvalue_input with from_dlpack)"
+            )
         dtype, shape = dtype_of(element_type), tuple(int(d) for d in shape)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         if not nbytes:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferenceSession. Many threads may run one at a time: each run takes a free session of Hone's, or makes one."""
+"""InferenceSession. Many threads may run one at a time: each run takes a free session of Hone's, or makes
+one."""
+
 from __future__ import annotations
 
 import concurrent.futures
@@ -18,8 +20,10 @@ from ._errors import make, of, refused, translated
 from ._options import RunOptions, SessionOptions
 from ._ortvalue import IOBinding, OrtValue
 
-
-_DRIVERS = ("/dev/nvidiactl", "/dev/dxg")  # the second under WSL; without them no library is loaded to find out
+_DRIVERS = (
+    "/dev/nvidiactl",
+    "/dev/dxg",
+)  # the second under WSL; without them no library is loaded to find out
 
 
 def get_available_providers() -> list[str]:
@@ -30,6 +34,7 @@ def get_available_providers() -> list[str]:
 
 def _has_cuda() -> bool:
     from .. import devices
+
     return any(row.get("device") == "cuda" and row.get("found") for row in devices())
 
 
@@ -38,6 +43,7 @@ NO_VERSION = (1 << 63) - 1  # of a model that says none
 
 class NodeArg:
     """An input or output: `name`, `shape`, `type`."""
+
     __slots__ = ("name", "shape", "type")
 
     def __init__(self, name: str, shape: list, type_: str) -> None:
@@ -49,12 +55,25 @@ class NodeArg:
 
 class ModelMetadata:
     """What a model's file says of itself."""
-    __slots__ = ("custom_metadata_map", "description", "domain", "graph_description", "graph_name", "producer_name", "version")
+
+    __slots__ = (
+        "custom_metadata_map",
+        "description",
+        "domain",
+        "graph_description",
+        "graph_name",
+        "producer_name",
+        "version",
+    )
 
     def __init__(self, about: dict) -> None:
         self.custom_metadata_map = dict(about["metadata"])
         self.description, self.graph_description = about["doc_string"], about["graph_doc_string"]
-        self.domain, self.graph_name, self.version = about["domain"], about["graph_name"], about["model_version"] or NO_VERSION
+        self.domain, self.graph_name, self.version = (
+            about["domain"],
+            about["graph_name"],
+            about["model_version"] or NO_VERSION,
+        )
         self.producer_name = about["producer_name"]
 
 
@@ -66,8 +85,14 @@ def _node(port: Port, dims: dict) -> NodeArg:
 class InferenceSession:
     """onnxruntime's session, on Hone."""
 
-    def __init__(self, path_or_bytes: Any, sess_options: Optional[SessionOptions] = None, providers: Optional[Sequence] = None,
-                 provider_options: Optional[Sequence[dict]] = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        path_or_bytes: Any,
+        sess_options: Optional[SessionOptions] = None,
+        providers: Optional[Sequence] = None,
+        provider_options: Optional[Sequence[dict]] = None,
+        **kwargs: Any,
+    ) -> None:
         if not isinstance(path_or_bytes, (str, os.PathLike, bytes, bytearray, memoryview)):
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
         if kwargs.get("disabled_optimizers"):
@@ -77,8 +102,11 @@ class InferenceSession:
         self._model_path = os.fspath(path_or_bytes) if path else None
         self._model_bytes = None if path else path_or_bytes
         if path and not os.path.exists(self._model_path) and not str(self._model_path).startswith("zoo:"):
-            raise make("NoSuchFile", f"Load model from {self._model_path} failed:Load model {self._model_path} failed. "
-                                     "File doesn't exist")
+            raise make(
+                "NoSuchFile",
+                f"Load model from {self._model_path} failed:Load model {self._model_path} failed. "
+                "File doesn't exist",
+            )
         self._providers, device = _choose(list(providers or [p for p, _ in self._sess_options._providers]))
         self._provider_options = {name: {} for name in self._providers}
         threads = max(0, self._sess_options.intra_op_num_threads)
@@ -95,7 +123,12 @@ class InferenceSession:
         self._inputs_meta = [_node(port, dims) for port in self._model.inputs]
         self._outputs_meta = [_node(port, dims) for port in self._model.outputs]
         self._model_meta = ModelMetadata(about)
-        self._fixed = [(port.name, k, dims[d]) for port in self._model.inputs for k, d in enumerate(port.shape or ()) if d in dims]
+        self._fixed = [
+            (port.name, k, dims[d])
+            for port in self._model.inputs
+            for k, d in enumerate(port.shape or ())
+            if d in dims
+        ]
         self._needed = {port.name for port in self._model.inputs if port.kind != "optional"}
         self._names = {port.name: k for k, port in enumerate(self._model.outputs)}
         self._texts = [port.name for port in self._model.inputs if port.type == "tensor(string)"]
@@ -130,7 +163,9 @@ class InferenceSession:
         """The options it was made with."""
         return self._sess_options
 
-    def set_providers(self, providers: Optional[Sequence] = None, provider_options: Optional[Sequence[dict]] = None) -> None:
+    def set_providers(
+        self, providers: Optional[Sequence] = None, provider_options: Optional[Sequence[dict]] = None
+    ) -> None:
         """Runs elsewhere from now on."""
         self._providers, self._how["device"] = _choose(list(providers or []))
         self._provider_options = {name: {} for name in self._providers}
@@ -147,8 +182,12 @@ class InferenceSession:
         raise refused("InferenceSession.end_profiling")
 
     # ---- runs ----
-    def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
-            run_options: Optional[RunOptions] = None) -> list:
+    def run(
+        self,
+        output_names: Optional[Sequence[str]],
+        input_feed: Mapping[str, Any],
+        run_options: Optional[RunOptions] = None,
+    ) -> list:
         """One run: the outputs named, or all, as a list."""
         if run_options is not None and run_options.terminate:
             raise make("Fail", "Exiting due to terminate flag being set to true.")
@@ -169,13 +208,19 @@ class InferenceSession:
     def _taken(self, feed: Mapping[str, Any]) -> Session:
         """A session that nobody runs, for a feed that has what is needed."""
         if not self._needed <= feed.keys():
-            raise ValueError(f"Required inputs ({[p.name for p in self._model.inputs if p.name not in feed]}) are missing from "
-                             f"input feed ({list(feed)}).")
+            raise ValueError(
+                f"Required inputs "
+                f"({[p.name for p in self._model.inputs if p.name not in feed]}) are missing from "
+                f"input feed ({list(feed)})."
+            )
         for name, k, want in self._fixed:
             have = np.shape(feed[name])[k]
             if have != want:
-                raise make("InvalidArgument", f"Got invalid dimensions for input: {name} for the following indices\n index: {k} "
-                                              f"Got: {have} Expected: {want}\n Please fix either the inputs/outputs or the model.")
+                raise make(
+                    "InvalidArgument",
+                    f"Got invalid dimensions for input: {name} for the following indices\n index: {k} "
+                    f"Got: {have} Expected: {want}\n Please fix either the inputs/outputs or the model.",
+                )
         if self._overridable and len(feed) > len(self._inputs_meta):
             opened = tuple(arg.name for arg in self._overridable if arg.name in feed)
             if opened:
@@ -196,19 +241,32 @@ class InferenceSession:
                 self._opened[names] = Session(Model(self._model_path or file.name, open=names), **self._how)
         return self._opened[names]
 
-    def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
-                  callback: Callable[[Any, Any, str], None], user_data: Any, run_options: Optional[RunOptions] = None) -> None:
-        """A run on another thread, which calls back with the results, the user's data and what was wrong, or ""."""
+    def run_async(
+        self,
+        output_names: Optional[Sequence[str]],
+        input_feed: Mapping[str, Any],
+        callback: Callable[[Any, Any, str], None],
+        user_data: Any,
+        run_options: Optional[RunOptions] = None,
+    ) -> None:
+        """A run on another thread, which calls back with the results, the user's data and what was wrong, or
+        ""."""
+
         def work() -> None:
             try:
                 results, wrong = self.run(output_names, input_feed, run_options), ""
             except Exception as error:
                 results, wrong = None, str(error)
             callback(results, user_data, wrong)
+
         _workers().submit(work)
 
-    def run_with_ort_values(self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, OrtValue],
-                            run_options: Optional[RunOptions] = None) -> list[OrtValue]:
+    def run_with_ort_values(
+        self,
+        output_names: Optional[Sequence[str]],
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: Optional[RunOptions] = None,
+    ) -> list[OrtValue]:
         """`run` on OrtValues."""
         feeds = {name: value._value for name, value in input_dict_ort_values.items()}
         return [OrtValue(value) for value in self.run(output_names, feeds, run_options)]
@@ -224,7 +282,9 @@ class InferenceSession:
         for name in iobinding._outputs:
             if name not in self._names:
                 raise make("InvalidArgument", f"Invalid output name:{name}")
-        session, given = self._taken(iobinding._inputs), {n: a for n, a in iobinding._outputs.items() if a is not None}
+        session, given = self._taken(iobinding._inputs), {
+            n: a for n, a in iobinding._outputs.items() if a is not None
+        }
         try:
             outputs = session.run(iobinding._inputs, out=given or None)
         except Error as wrong:
@@ -235,7 +295,11 @@ class InferenceSession:
         for name in iobinding._outputs:
             value = outputs[self._names[name]]
             there = iobinding._device.get(name, "cpu")
-            results.append(OrtValue(value if there == "cpu" or not isinstance(value, np.ndarray) else Value(value).to(there)))
+            results.append(
+                OrtValue(
+                    value if there == "cpu" or not isinstance(value, np.ndarray) else Value(value).to(there)
+                )
+            )
         iobinding._results = results
 
 
@@ -257,8 +321,11 @@ def _choose(providers: list) -> tuple[list[str], Optional[str]]:
     for provider in providers:
         name, options = provider if isinstance(provider, (tuple, list)) else (provider, {})
         if name not in available:
-            warnings.warn(f"Specified provider '{name}' is not in available provider names.Available providers: "
-                          f"'{', '.join(available)}'", stacklevel=4)
+            warnings.warn(
+                f"Specified provider '{name}' is not in available provider names.Available providers: "
+                f"'{', '.join(available)}'",
+                stacklevel=4,
+            )
             continue
         if name == "CUDAExecutionProvider" and not known:
             device = f"cuda:{int((options or {}).get('device_id', 0))}"
