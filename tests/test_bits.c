@@ -298,16 +298,64 @@ static void make(const node_row *r, char *text, size_t room_of) {
              r->type, rows_of, r->k, r->n, blocks, r->block * r->bits / 8, r->type, r->n, blocks, zero,
              r->type, r->n, *r->zero ? ", z" : "", r->k, r->n, r->bits, r->block, r->level, r->after);
 }
-static void check(const node_row *r) {
+/* Roundings of sums, of the sum of the terms' magnitudes; at level 4 a value is off by at most half of 1/119
+   of its block's largest, too. */
+static const double ROUNDING = 16 * 0x1p-24;
+static const node_row *checked;
+static double checked_eps;
+static hone_value *constant_of(const hone_graph *g, const char *name) {
+    const hone_vid v = hone_graph_find(g, name);
+    return v < 0 ? NULL : g->var.at[v].value;
+}
+static double stored_weight(const node_row *r, const hone_graph *g, int column, int k) {
+    const int blocks = (r->k + r->block - 1) / r->block, each = 8 / r->bits, most = (1 << r->bits) - 1;
+    const hone_value *b = constant_of(g, "b"), *z = constant_of(g, "z");
+    const int at = k / r->block, byte = (column * blocks + at) * (r->block / each) + k % r->block / each;
+    const int q = ((const uint8_t *)b->data)[byte] >> k % each * r->bits & most;
+    double zero = 1 << (r->bits - 1);
+    if (z && z->dtype != HONE_DTYPE_U8) zero = hone_value_number(z, column * blocks + at);
+    else if (z)
+        zero = ((const uint8_t *)z->data)[column * ((blocks + each - 1) / each) + at / each] >>
+                   at % each * r->bits &
+               most;
+    return (q - zero) * hone_value_number(constant_of(g, "s"), column * blocks + at);
+}
+static void node_terms(const char *text, hone_value *const *in, int n_in, hone_value **out) {
+    const node_row *r = checked;
+    hone_graph *g;
+    assert_int_equal(n_in, 1);
+    assert_int_equal(hone_graph_parse(text, strlen(text), &g), HONE_OK);
+    const int64_t m = hone_value_count(in[0]) / r->k;
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, (const int64_t[]){m, r->n}, 2, out), HONE_OK);
+    double *w = malloc(sizeof *w * (size_t)r->k);
+    assert_non_null(w);
+    for (int j = 0; j < r->n; j++) {
+        for (int k = 0; k < r->k; k++) w[k] = fabs(stored_weight(r, g, j, k));
+        for (int64_t i = 0; i < m; i++) {
+            double terms = 1 /* a bias */, slack = 0;
+            for (int from = 0; from < r->k; from += r->block) {
+                double largest = 0, weights = 0;
+                for (int k = from; k < from + r->block && k < r->k; k++) {
+                    const double x = fabs(hone_value_number(in[0], i * r->k + k));
+                    terms += x * w[k], weights += w[k], largest = x > largest ? x : largest;
+                }
+                slack += largest * weights * 0.5 / 119;
+            }
+            ((float *)(*out)->data)[i * r->n + j] =
+                (float)(terms + (r->level == 4 ? slack / checked_eps : 0));
+        }
+    }
+    free(w);
+    hone_graph_destroy(g);
+}
+static void check_by(const node_row *r, hone_value *(*input)(const hone_graph *, int), double eps) {
     char text[1024];
     make(r, text, sizeof text);
-    /* at level 4 a value is off by at most half of 1/119 of its block's largest, 2: of weights of at most 0.1
-       * 2^bits */
-    const double most = 0.1 * (double)(1 << r->bits), half = strcmp(r->type, "f32") ? 0.02 : 1e-5;
-    const double atol = r->level == 4 ? most * 2 * 0.5 / 119 * 5 * sqrt(r->k) : most * half * sqrt(r->k);
+    checked = r, checked_eps = eps;
     EACH_LEVEL_OF(hone_bits_best())
-    if (!twin_check(text, twin_input, atol, half, "bits")) fail_msg("not by its kernels: %s", text);
+    if (!twin_check_by(text, input, node_terms, eps, "bits")) fail_msg("not by its kernels: %s", text);
 }
+static void check(const node_row *r) { check_by(r, twin_input, ROUNDING); }
 static hone_value *half_input(const hone_graph *g, int k) {
     const hone_var *v = g->var.at + g->in.at[k];
     hone_value *x;
@@ -373,12 +421,7 @@ static void halves(void **state) {
                                              : types[t],
                                     types[t],
                                     "y = Identity(v);"};
-                char text[1024];
-                make(&r, text, sizeof text);
-                const double most = 0.1 * (double)(1 << bits);
-                EACH_LEVEL_OF(hone_bits_best())
-                if (!twin_check(text, half_input, most * 0.5, 0.02, "bits"))
-                    fail_msg("not by its kernels: %s", text);
+                check_by(&r, half_input, t ? 0x1p-7 : 0x1p-10); /* both round once, at the end */
             }
 }
 static int odd_at;
@@ -450,8 +493,7 @@ static void pairs(void **state) {
     for (size_t k = 0; k < sizeof rows_of / sizeof *rows_of; k += SLOW ? 3 : 1) {
         char text[1024];
         pair_text(rows_of + k, text, sizeof text);
-        const double most = 0.1 * (rows_of[k].type[1] == '8' ? 256 : rows_of[k].type[1] == '4' ? 30 : 6);
-        if (twin_check(text, twin_input, most * 1e-5 * 32, 1e-5, "bits") != 1)
+        if (twin_check_terms(text, twin_input, ROUNDING, "bits") != 1)
             fail_msg("not by its kernels: %s", text);
     }
     const char *const texts[] = {
@@ -473,7 +515,7 @@ static void pairs(void **state) {
         "d = DequantizeLinear(w, s) {axis: 1, block_size: 32}; t = Transpose(d) {perm: [0, 1]}; y = "
         "MatMul(x, t); }"};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k += SLOW ? 4 : 1)
-        assert_int_equal(twin_check(texts[k], twin_input, 1e-1, 1e-3, "bits"), 0);
+        assert_int_equal(twin_check_terms(texts[k], twin_input, ROUNDING, "bits"), 0);
 }
 /* What is not of that form is left to tile code: with g_idx, with blocks above 256, with weights that are
    computed. */

@@ -32,9 +32,10 @@ static hone_value *input(const hone_graph *g, int k, bool exact) {
 }
 static hone_value *exact_input(const hone_graph *g, int k) { return input(g, k, true); }
 /* Weights of the graph are f32(bf16), or of -1, 0, 1: exact factors. */
-static void check_exact(double depth) {
+static const double ROUNDING = 16 * 0x1p-24; /* of sums, of the sum of the terms' magnitudes */
+static void check_exact(void) {
     twin_precision = half->dtype;
-    int met = twin_check(text, exact_input, 1e-6 * depth, 1e-5, half->tactic);
+    const int met = twin_check_terms(text, exact_input, ROUNDING, half->tactic);
     twin_precision = HONE_DTYPE_NONE;
     if (!met) fail_msg("nothing ran in %s in\n%s", hone_dtype_name(half->dtype), text);
 }
@@ -52,13 +53,13 @@ static void matmul(void **state) {
                  "c); j = Relu(i); y = Add(j, r); l = MatMul(r, v); o = Add(l, f); z = %s(o); }",
                  b, m, k, b, m, n, half->weights, k, n, round, half->weights, n, n,
                  round % 2 ? "Tanh" : "HardSwish");
-        check_exact(k + n);
+        check_exact();
         snprintf(text, sizeof text,
                  "graph g (a: f32[%d, %d], c: f32[%d]) -> y { bb: %s[%d, %d] = random(5, -1, 1); b = "
                  "Cast(bb) {to: 1}; y = Gemm(a, b, c) "
                  "{transA: 1, transB: 1, alpha: 0.5, beta: 2.0}; }",
                  k, m, n, half->weights, n, k);
-        check_exact(k);
+        check_exact();
     }
 }
 /* windows, edges, groups, strides, several pictures, ends of all kinds */
@@ -79,7 +80,7 @@ static void pictures(void **state) {
                  "}",
                  n, c, h, w, half->weights, m, c / g, kh, kw, round + 9, m, g, draw(1, 2), draw(1, 3), dh,
                  draw(0, 2), draw(0, 2), draw(2, 4), draw(0, 3));
-        check_exact(k);
+        check_exact();
         /* between the two it lies channels last, and the signs are numbers that a half can hold */
         snprintf(text, sizeof text,
                  "graph g (x: f32[1, %d, %d, %d]) -> y { ub: %s[%d, %d, 1, 1] = random(7, -1, 1); wb: %s[%d, "
@@ -89,7 +90,7 @@ static void pictures(void **state) {
                  "b) {pads: [2, 2, 2, 2], dilations: [2, 2]}; a = Add(v, f); r = Relu(a); y = MaxPool(r) "
                  "{kernel_shape: [2, 2]}; }",
                  e, h / 2 + 2, w / 2, half->weights, e, e, half->weights, e, e, round, e);
-        check_exact(9 * e);
+        check_exact();
     }
 }
 /* Windows that move pixel by pixel, over channels that are whole steps of a kernel, some more, and many;
@@ -115,7 +116,7 @@ static void windows(void **state) {
                  draw(0, 2), draw(0, 2));
         twin_precision = half->dtype;
         const int met =
-            twin_check(text, round % 2 ? exact_input : spoiled_input, 1e-6 * 9 * c, 1e-5, half->tactic);
+            twin_check_terms(text, round % 2 ? exact_input : spoiled_input, ROUNDING, half->tactic);
         twin_precision = HONE_DTYPE_NONE;
         if (!met && half->dtype == HONE_DTYPE_BF16)
             fail_msg("nothing ran in %s in\n%s", hone_dtype_name(half->dtype), text);
@@ -155,7 +156,7 @@ static void stems(void **state) {
                  last ? "Transpose(x) {perm: [0, 3, 1, 2]}" : "Identity(x)", sy, sx, top, left, below, right);
         twin_precision = half->dtype;
         const int met =
-            twin_check(text, round % 3 ? exact_input : spoiled_input, 1e-6 * k, 1e-5, "first layer");
+            twin_check_terms(text, round % 3 ? exact_input : spoiled_input, ROUNDING, "first layer");
         twin_precision = HONE_DTYPE_NONE;
         if ((met > 0) != fits)
             fail_msg("%s: %d copies by %s in\n%s", fits ? "a stem" : "no stem", met, kernel->name, text);
@@ -323,7 +324,7 @@ static void large_weights(void **state) {
             "graph g (x: f32[%d, %d]) -> y { w: f32[%d, %d] = random(%d, -1e6, 1e6); y = MatMul(x, w); }", m,
             k, k, n, round);
         twin_precision = half->dtype;
-        if (!twin_check(text, exact_input, 2.0 * k, 1e-5, half->tactic))
+        if (!twin_check_terms(text, exact_input, ROUNDING, half->tactic))
             fail_msg("nothing ran in f16 in\n%s", text);
         twin_precision = HONE_DTYPE_NONE;
     }

@@ -119,7 +119,7 @@ static void check(const char *row, const char *type) {
                 if (!p && threads == 1 && hone_value_count(got[0]) < 4000) { /* the definition is slow */
                     /* mixed types as the definition has them */
                     twin_run(c, in, 1, true, exact, NULL, text);
-                    for (int k = 0; k < c->graph->out.n; k++) twin_close(got[k], exact[k], 2e-3, 1e-4, text);
+                    for (int k = 0; k < c->graph->out.n; k++) twin_close(got[k], exact[k], 5e-5, 1e-5, text);
                 }
                 for (int k = 0; k < 2; k++)
                     hone_value_drop(in[k]), hone_value_drop(got[k]), hone_value_drop(want[k]),

@@ -200,18 +200,38 @@ static inline int twin_check(const char *text, hone_value *(*input)(const hone_g
 }
 /* What a sum of products can be off by: c roundings of the sum of the magnitudes of its terms, which is what
    the same graph makes of magnitudes, where functions that make no difference larger (HardSwish: by 1.5) are
-   left out; what goes from 0 to 1 counts as more than that, for it may be a factor. */
+   left out; what goes from 0 to 1 counts as more than that, for it may be a factor. Weights that are quantized
+   have their magnitude behind the zero point. */
 static const char *const twin_functions[] = {"Sigmoid(", "HardSwish(", "HardSigmoid(", "Tanh(",
                                              "Relu(",    "Clip(",      "Neg("};
 static void twin_magnitudes(hone_value *x) {
-    for (int64_t q = 0; x && x->dtype == HONE_DTYPE_F32 && q < hone_value_count(x); q++)
+    const int64_t n = x && x->tag == HONE_TAG_TENSOR ? hone_value_count(x) : 0;
+    for (int64_t q = 0; q < n && x->dtype == HONE_DTYPE_F32; q++)
         ((float *)x->data)[q] = fabsf(((float *)x->data)[q]);
+    for (int64_t q = 0; q < n && (x->dtype == HONE_DTYPE_F16 || x->dtype == HONE_DTYPE_BF16); q++)
+        ((uint16_t *)x->data)[q] &= 0x7fff;
 }
 static void twin_terms(const char *text, hone_value *const *in, int n_in, hone_value **out) {
     static char plain[8192];
+    static const char *const weights[] = {"DequantizeLinear(", "Cast("};
     size_t n = 0;
     for (const char *p = text; *p && n + 16 < sizeof plain;) {
         size_t skip = 0, f = 0;
+        if (!strncmp(p, weights[0], strlen(weights[0])) || !strncmp(p, weights[1], strlen(weights[1]))) {
+            /* d = …; becomes d_ = …; d = Abs(d_); */
+            size_t name = n - 3, length = 0;
+            assert_true(!strncmp(plain + name, " = ", 3));
+            while (plain[name - 1] != ' ') name--, length++;
+            char var[32], tail[80];
+            assert_true(length < sizeof var);
+            snprintf(var, sizeof var, "%.*s", (int)length, plain + name);
+            plain[name + length] = '_', memcpy(plain + name + length + 1, " = ", 3), n++;
+            const size_t rest = strcspn(p, ";");
+            assert_true(n + rest + sizeof tail < sizeof plain);
+            memcpy(plain + n, p, rest), n += rest, p += rest;
+            n += (size_t)snprintf(plain + n, sizeof tail, "; %s = Abs(%s_)", var, var);
+            continue;
+        }
         if (!strncmp(p, "Sub(", 4)) memcpy(plain + n, "Add(", 4), n += 4, p += 4;
         for (; f < sizeof twin_functions / sizeof *twin_functions && !skip; f++)
             if (!strncmp(p, twin_functions[f], strlen(twin_functions[f]))) skip = strlen(twin_functions[f]);
@@ -250,15 +270,16 @@ static void twin_within(const hone_value *got, const hone_value *want, const hon
                      (long long)q, x, w, fabs(x - w) / t, t, text);
     }
 }
-/* As twin_check, within eps of the terms. */
-static inline int twin_check_terms(const char *text, hone_value *(*input)(const hone_graph *, int),
-                                   double eps, const char *tactic) {
+/* As twin_check, within eps of what `terms` says of each value. */
+typedef void twin_terms_fn(const char *text, hone_value *const *in, int n_in, hone_value **out);
+static inline int twin_check_by(const char *text, hone_value *(*input)(const hone_graph *, int),
+                                twin_terms_fn *terms_of, double eps, const char *tactic) {
     hone_compiled *c = twin_compile(text);
     const hone_graph *g = c->graph;
     hone_value *in[8] = {0}, *want[4] = {0}, *terms[4] = {0}, *one[4] = {0}, *two[4] = {0}, *many[4] = {0};
     for (int k = 0; k < g->in.n; k++) in[k] = input(g, k);
     twin_run(c, in, 1, true, want, NULL, text);
-    twin_terms(text, in, g->in.n, terms);
+    terms_of(text, in, g->in.n, terms);
     const int met = twin_run(c, in, 1, false, one, tactic, text);
     twin_run(c, in, 2, false, two, NULL, text);
     twin_run(c, in, 24, false, many, NULL, text);
@@ -272,5 +293,9 @@ static inline int twin_check_terms(const char *text, hone_value *(*input)(const 
     for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
     hone_compiled_destroy(c);
     return met;
+}
+static inline int twin_check_terms(const char *text, hone_value *(*input)(const hone_graph *, int),
+                                   double eps, const char *tactic) {
+    return twin_check_by(text, input, twin_terms, eps, tactic);
 }
 #endif
