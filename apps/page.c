@@ -9,6 +9,7 @@
 #include "json.h"
 #include "term.h"
 
+extern const char hone_head_html[]; /* what all pages begin with */
 static const char marker[] = "@DATA@";
 
 int hone_page_begin(const char *option, const char *file, const char *text, hone_page *p) {
@@ -19,6 +20,7 @@ int hone_page_begin(const char *option, const char *file, const char *text, hone
                1;
     int rc = hone_output_begin(option, file, &p->out);
     if (rc) return rc;
+    fputs(hone_head_html, p->out.to);
     fwrite(text, 1, (size_t)(split - text), p->out.to);
     p->rest = split + strlen(marker);
     return 0;
