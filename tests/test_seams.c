@@ -96,6 +96,28 @@ static void columns(void **state) {
                    twin_input, 1, 0, NULL);
     }
 }
+/* A clamp whose limits are no whole steps of the bytes behind it; filters of even sides, two pixels apart. */
+static void limits(void **state) {
+    (void)state;
+    EACH_LEVEL {
+        twin_check("graph g (x: u8[2, 8, 9, 9]) -> y { xs: f32[] = {0.02}; xz: u8[] = {7}; w: i8[24, 8, 1, "
+                   "1] = random(1, "
+                   "-128, 127); ws: f32[] = {0.01}; wz: i8[] = {0}; ys: f32[] = {0.11}; yz: u8[] = {9}; lo: "
+                   "f32[] = {-0.61}; "
+                   "hi: f32[] = {6}; d = DequantizeLinear(x, xs, xz); v = DequantizeLinear(w, ws, wz); c = "
+                   "Conv(d, v); "
+                   "l = Clip(c, lo, hi); y = QuantizeLinear(l, ys, yz); }",
+                   twin_input, 0, 0, NULL);
+        for (int side = 4; side <= (SLOW ? 4 : 6); side += 2) {
+            char text[400];
+            snprintf(text, sizeof text,
+                     "graph g (x: f32[1, 40, 22, 23]) -> y { w: f32[48, 40, %d, %d] = random(1, -1, 1); "
+                     "y = Conv(x, w) {strides: [2, 2], pads: [1, 1, 1, 1]}; }",
+                     side, side);
+            twin_check_terms(text, twin_input, 64 * 0x1p-24, NULL);
+        }
+    }
+}
 /* Blocks alive at one step lie apart; one that lies on another was made to, begins where that one ends, and is
    no larger. */
 static void memory(void **state) {
@@ -143,7 +165,8 @@ static void memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stored_between), cmocka_unit_test(slices),  cmocka_unit_test(wider),
-        cmocka_unit_test(in_place),       cmocka_unit_test(columns), cmocka_unit_test(memory),
+        cmocka_unit_test(in_place),       cmocka_unit_test(columns), cmocka_unit_test(limits),
+        cmocka_unit_test(memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
