@@ -9,7 +9,8 @@ typedef struct {
     hone_output out;
     const char *rest; /* of the page, behind its data */
 } hone_page;
-/* `text`: the page, behind what all begin with (head.html). Opens FILE and writes what stands before the data. 0, or the exit code. */
+/* `text`: the page, behind what all begin with (head.html). Opens FILE and writes what stands
+   before the data. 0, or the exit code. */
 int hone_page_begin(const char *option, const char *file, const char *text, hone_page *);
 /* Data, piece by piece; a piece may be cut anywhere. */
 void hone_page_json(hone_page *, const char *json);

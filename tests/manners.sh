@@ -66,8 +66,9 @@ try 1 "writes a page and prints nothing else" inspect "$model" --html "$folder/x
 try 1 "only f16 has a range" compile "$model" -o "$folder/x.onnx" --precision bf16 \
     --data "$source/examples/digits/seven.npy"
 try 0 "is written" inspect "$model" --html "$folder/head.html"
-[ "$(head -c 15 "$folder/head.html")" = "<!doctype html>" ] && [ "$(grep -c '<title>\|name="viewport"\|^:root {$' \
-    "$folder/head.html")" = 4 ] || say "inspect --html: the page does not begin as all do"
+[ "$(head -c 15 "$folder/head.html")" = "<!doctype html>" ] &&
+    [ "$(grep -c '<title>\|name="viewport"\|^:root {$' "$folder/head.html")" = 4 ] ||
+    say "inspect --html: the page does not begin as all do"
 try 1 "from 1 to 1024" conformance "$source/examples/digits" --jobs 99999
 try 1 "one of the two" bench "$model" --runs 2 --batch 3 -d batch=2
 # one line, not one a case

@@ -218,7 +218,7 @@ static void depthwise_case(const hone_dwconv_i8 *row, int m, int n, int k, int a
     hone_dwconv_i8_args part = way;
     part.m = m, part.high = high, part.n = n, part.groups = groups, part.a = (const uint8_t *const *)piece,
     part.flip = flip, part.b = b;
-    part.levels = as_bytes ? &l : NULL, part.c = c, part.sums = sums, part.below = below ? c + m : NULL;
+    part.requantize = as_bytes ? &l : NULL, part.c = c, part.sums = sums, part.below = below ? c + m : NULL;
     part.from = draw(0, 3) ? 0 : wide * draw(0, blocks - 1);
     if (part.from) c[0][0] = 77;
     row->run(&part);

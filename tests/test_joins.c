@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Joins: parts of a Concat that are written where the Concat wants them, and shuffled channels, against the
-   definition; to the bit with and without homes; how many copies are left; and that memory stays near what is
-   alive at once. */
+   definition; to the bit with and without aliases; how many copies are left; and that memory stays near what
+   is alive at once. */
 #include "twin.h"
 
 /* `free`: what dims that are not numbers are, in order of inputs. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Seams: what values meet between parts of a fused node, views and places in memory, where a mistake shows
-   only for a rare number or shape. Each graph by the definition and fast, equal to the bit; the memory plan by
-   itself, on blocks drawn by lot. */
+   only for a rare number or shape. Each graph by the definition and fast, equal to the bit; the memory
+   plan by itself, on blocks drawn by lot. */
 #include "twin.h"
 
 static void equal(const char *text) { twin_check(text, twin_input, 0, 0, NULL); }
@@ -118,8 +118,8 @@ static void limits(void **state) {
         }
     }
 }
-/* Blocks alive at one step lie apart; one that lies on another was made to, begins where that one ends, and is
-   no larger. */
+/* Blocks alive at one step lie apart; one that lies on another was made to, begins where that one ends, and
+   is no larger. */
 static void memory(void **state) {
     (void)state;
     for (int round = 0; round < 300; round++) {

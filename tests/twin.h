@@ -200,8 +200,8 @@ static inline int twin_check(const char *text, hone_value *(*input)(const hone_g
 }
 /* What a sum of products can be off by: c roundings of the sum of the magnitudes of its terms, which is what
    the same graph makes of magnitudes, where functions that make no difference larger (HardSwish: by 1.5) are
-   left out; what goes from 0 to 1 counts as more than that, for it may be a factor. Weights that are quantized
-   have their magnitude behind the zero point. */
+   left out; what goes from 0 to 1 counts as more than that, for it may be a factor. Weights that are
+   quantized have their magnitude behind the zero point. */
 static const char *const twin_functions[] = {"Sigmoid(", "HardSwish(", "HardSigmoid(", "Tanh(",
                                              "Relu(",    "Clip(",      "Neg("};
 static void twin_magnitudes(hone_value *x) {

@@ -122,7 +122,7 @@ typedef void hone_gemm_i8_gathered_fn(int64_t m, int64_t groups, const uint8_t *
                                       const int64_t *at, const uint8_t *b, int32_t *c, ptrdiff_t c_stride);
 /* The same of A that holds uint8_t and B that holds int8_t, then bytes (requantize.h): any m, rows in panels
    of mr one after another; columns j … j+n-1, those of as many panels as that takes, one after another:
-   out[i][j + …]. Levels must not be odd, and bias and scale there for all of the panels. */
+   out[i][j + …]. `requantize` must not be odd, and its bias and scale are there for all panels. */
 struct hone_requantize;
 typedef void hone_gemm_i8_requantize_fn(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b,
                                         const struct hone_requantize *, int64_t j, int64_t n,

@@ -54,7 +54,7 @@ typedef void hone_requantize_fn(const hone_requantize *, int64_t m, int64_t n, c
    Bytes of a are u8 with flip over them, or i8 where the kernel says so; weights are i8, 0 where there is no
    place or column. Columns come in blocks of 16 * lanes, and
    there in the order of hone_dwconv_i8_position: that of vectors whose 16-byte lanes are interleaved each by
-   itself. So do the levels' bias and scale; levels must be tame and not odd. */
+   itself. So do the bias and scale of `requantize`, which must be tame and not odd. */
 enum { HONE_DWCONV_I8_ROWS = 4 }; /* pixels that a kernel takes together */
 typedef struct {
     int m, high;             /* m: any; high: 1 … the kernel's group */
@@ -62,8 +62,8 @@ typedef struct {
     const uint8_t *const *a;
     ptrdiff_t a_pixel, a_group, a_place;
     uint8_t flip;
-    const int8_t *b;               /* b[((block * groups + g) * 16 * lanes + place) * group + q] */
-    const hone_requantize *levels; /* NULL: sums */
+    const int8_t *b;                   /* b[((block * groups + g) * 16 * lanes + place) * group + q] */
+    const hone_requantize *requantize; /* NULL: sums */
     uint8_t *const *c;
     /* or NULL. As many pixels more, to bytes: each one's places are one further than those of its pixel
        above, so that a has high + 1 a group */

@@ -28,7 +28,7 @@ static bool hands_on(const hone_node *n) { /* a view for any strides of its inpu
 }
 typedef struct {
     const hone_compiled *c;
-    hone_concat_alias *home;
+    hone_concat_alias *alias;
     bool *leaves; /* the graph: an output */
     /* some reader would make it dense: lying among others would cost a copy instead of saving one */
     bool *rows;
@@ -105,7 +105,7 @@ static void leave_early(finding *f, const hone_node *n, int node, int axis) {
         hone_vid first = -1, next = -1;
         for (int q = 0; q < n->n_in; q++) {
             hone_vid x = n->in[q];
-            if (x < 0 || f->home[x].in != y || x == first || x == next) continue;
+            if (x < 0 || f->alias[x].in != y || x == first || x == next) continue;
             if (first < 0 || g->var.at[x].producer < g->var.at[first].producer) next = first, first = x;
             else if (next < 0 || g->var.at[x].producer < g->var.at[next].producer) next = x;
         }
@@ -114,7 +114,7 @@ static void leave_early(finding *f, const hone_node *n, int node, int axis) {
         if (then - g->var.at[first].producer <= SOON ||
             is_most(g->var.at[first].dim[axis], g->var.at[y].dim[axis]))
             return;
-        f->home[first].in = -1, f->depth[first] = 0;
+        f->alias[first].in = -1, f->depth[first] = 0;
     }
 }
 static void find_parts(finding *f, int node) {
@@ -130,10 +130,10 @@ static void find_parts(finding *f, int node) {
         hone_vid id = n->in[q];
         if (id < 0) return; /* whoever binds it will say so */
         const hone_var *x = g->var.at + id;
-        bool may = f->home[id].in < 0 && !f->leaves[id] && !f->rows[id] && is_shaped(x) && is_made(f->c, x) &&
-                   same_layout(x, y);
+        bool may = f->alias[id].in < 0 && !f->leaves[id] && !f->rows[id] && is_shaped(x) &&
+                   is_made(f->c, x) && same_layout(x, y);
         if (may && (f->last[id] <= f->last[out] || is_most(x->dim[axis], y->dim[axis]))) {
-            f->home[id] = (hone_concat_alias){.in = out, .axis = axis, .at = at},
+            f->alias[id] = (hone_concat_alias){.in = out, .axis = axis, .at = at},
             f->depth[id] = (uint8_t)(f->depth[out] + 1);
             if (f->last[id] < f->last[out]) f->last[id] = f->last[out]; /* with the whole */
         }
@@ -154,19 +154,19 @@ hone_status hone_concat_aliases_find(hone_compiled *c) {
                  hone_alloc(n),
                  hone_alloc(sizeof *f.last * n),
                  hone_alloc(n)};
-    bool good = f.home && f.leaves && f.rows && f.last && f.depth;
+    bool good = f.alias && f.leaves && f.rows && f.last && f.depth;
     if (good) {
-        for (int v = 0; v < g->var.n; v++) f.home[v].in = -1;
+        for (int v = 0; v < g->var.n; v++) f.alias[v].in = -1;
         for (int k = 0; k < g->out.n; k++) f.leaves[g->out.at[k]] = true;
         find_readers(&f);
         /* the last first: what it takes in, others may lie in */
         for (int k = g->node.n - 1; k >= 0; k--) find_parts(&f, k);
         any = false;
-        for (int v = 0; v < g->var.n; v++) any |= f.home[v].in >= 0;
+        for (int v = 0; v < g->var.n; v++) any |= f.alias[v].in >= 0;
     }
     hone_free(f.leaves), hone_free(f.rows), hone_free(f.last), hone_free(f.depth);
     if (!good) return hone_fail(HONE_NO_MEMORY, "no memory to compile");
-    c->concat_alias = any ? f.home : NULL;
+    c->concat_alias = any ? f.alias : NULL;
     return HONE_OK;
 }
 
@@ -181,8 +181,8 @@ static bool same_dims(const hone_fact *a, const hone_fact *b) {
         if (a->dim[d] != b->dim[d]) return false;
     return true;
 }
-static hone_status lie_in_home(hone_binder *b, const hone_level *l, hone_vid id, hone_bound_var *v,
-                               bool *done);
+static hone_status lie_in_alias(hone_binder *b, const hone_level *l, hone_vid id, hone_bound_var *v,
+                                bool *done);
 static hone_status make_room(hone_binder *b, const hone_level *l, hone_vid id) {
     hone_concat_buffer *r = l->concat_buffer + id;
     const hone_var *v = l->c->graph->var.at + id;
@@ -202,14 +202,14 @@ static hone_status make_room(hone_binder *b, const hone_level *l, hone_vid id) {
     const int was = b->unit;
     /* where the Concat will be */
     if (b->units->n > 1) hone_bind_on(b, hone_units_place(b->units, l->c->graph->node.at[v->producer]->name));
-    HONE_TRY(lie_in_home(b, l, id, of, &inside));
+    HONE_TRY(lie_in_alias(b, l, id, of, &inside));
     if (!inside) HONE_TRY(hone_bind_block(b, l, id, of));
     hone_bind_on(b, was);
     r->of = of, r->joined = inside;
     return HONE_OK;
 }
-static hone_status lie_in_home(hone_binder *b, const hone_level *l, hone_vid id, hone_bound_var *v,
-                               bool *done) {
+static hone_status lie_in_alias(hone_binder *b, const hone_level *l, hone_vid id, hone_bound_var *v,
+                                bool *done) {
     const hone_concat_alias *h = l->c->concat_alias + id;
     *done = false;
     if (h->in < 0) return HONE_OK;
@@ -242,7 +242,7 @@ hone_status hone_concat_alias_place(hone_binder *b, hone_level *l, hone_vid id, 
         *done = true;
         return HONE_OK;
     }
-    HONE_TRY(lie_in_home(b, l, id, v, done));
+    HONE_TRY(lie_in_alias(b, l, id, v, done));
     r->joined = *done;
     return HONE_OK;
 }

@@ -191,7 +191,7 @@ static void sum_up(const hone_contract *d, hone_dwconv_i8_args part, const shift
     int32_t *row[HONE_DWCONV_I8_ROWS], *more[HONE_DWCONV_I8_ROWS];
     for (int i = 0; i < part.m; i++)
         row[i] = sums + i * columns, more[i] = row[i] + HONE_DWCONV_I8_ROWS * columns;
-    part.sums = row, part.levels = NULL, part.c = part.below = NULL;
+    part.sums = row, part.requantize = NULL, part.c = part.below = NULL;
     d->dwconv_i8->kernel->run(&part);
     part.sums = more, part.b = over ? over->over : NULL;
     for (int64_t j = part.from; over && j < n; j += wide) {
@@ -203,9 +203,9 @@ static void sum_up(const hone_contract *d, hone_dwconv_i8_args part, const shift
                 row[i][c] = (int32_t)((uint32_t)row[i][c] + (uint32_t)more[i][c]);
     }
 }
-static void as_bytes(const hone_contract *d, const hone_dwconv_i8_args *part, const hone_requantize *levels,
-                     const int32_t *sums) {
-    hone_requantize here = *levels;
+static void as_bytes(const hone_contract *d, const hone_dwconv_i8_args *part,
+                     const hone_requantize *requantize, const int32_t *sums) {
+    hone_requantize here = *requantize;
     uint8_t *to[HONE_DWCONV_I8_ROWS];
     for (int i = 0; i < part->m; i++) to[i] = part->c[i] + part->from;
     here.bias += part->from, here.scale += part->from;
@@ -215,11 +215,11 @@ static void as_bytes(const hone_contract *d, const hone_dwconv_i8_args *part, co
 /* Pixels that the kernel does not finish itself: sums for whatever follows, or bytes that are not tame. */
 static hone_status settle(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0,
                           const hone_dwconv_i8_args *part, const shifted *over, const int32_t *take,
-                          const hone_requantize *levels, int32_t *sums, void *rest) {
+                          const hone_requantize *requantize, int32_t *sums, void *rest) {
     const int64_t columns = columns_of(d);
     sum_up(d, *part, over, sums);
-    if (levels) {
-        as_bytes(d, part, levels, sums);
+    if (requantize) {
+        as_bytes(d, part, requantize, sums);
         if (!d->epilogue->inner && d->epilogue->table)
             hone_table_rows(d->epilogue->table, part->c, part->m, d->of.n);
         return HONE_OK;
@@ -232,7 +232,7 @@ static hone_status settle(const hone_contract *d, void *const *at, const hone_st
 /* The kernel made bytes of these pixels, but 8 bits do not hold the weights of some columns: those once
    more. */
 static void mend(const hone_contract *d, const hone_dwconv_i8_args *given, const shifted *over,
-                 const hone_requantize *levels, int32_t *sums) {
+                 const hone_requantize *requantize, int32_t *sums) {
     const int64_t wide = wide_of(d);
     for (int64_t j = 0; j < given->n; j += wide)
         for (int below = 0; over->spills[j / wide] && below < (given->below ? 2 : 1); below++)
@@ -243,7 +243,7 @@ static void mend(const hone_contract *d, const hone_dwconv_i8_args *given, const
                     part.c = (below ? given->below : given->c) + i;
                 part.from = j, part.n = given->n < j + wide ? given->n : j + wide;
                 sum_up(d, part, over, sums);
-                as_bytes(d, &part, levels, sums);
+                as_bytes(d, &part, requantize, sums);
             }
 }
 /* Pixels whose bytes are read back at once, in scratch: through a residual and what else follows, or a table
@@ -277,7 +277,7 @@ static int64_t go_on(const hone_contract *d, void *const *at, const hone_standin
     int32_t *row[FLOAT_PIXELS];
     hone_dwconv_i8_args part = *given;
     part.m = (int)(some / each), part.a += p * stride, part.a_pixel = (ptrdiff_t)(stride * each);
-    part.levels = NULL, part.c = part.below = NULL, part.sums = row;
+    part.requantize = NULL, part.c = part.below = NULL, part.sums = row;
     for (int64_t i = 0; i < some / each; i++) row[i] = sums + i * each * step;
     for (int64_t j = 0; j < n; j += FLOAT_COLUMNS) {
         const int64_t end = n - j < FLOAT_COLUMNS ? n : j + FLOAT_COLUMNS;
@@ -325,14 +325,14 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         take[j] = (int32_t)((uint32_t)take[j] -
                             za * (uint32_t)d->of.k * (uint32_t)hone_contract_int_zero(d, false, at, &w, j));
     if (!plain) weights = less.own;
-    hone_requantize levels = {0};
+    hone_requantize requantize = {0};
     if (bytes) {
-        hone_epilogue_columns(ends, at, w.index, 0, d->of.n, bias, scale, &levels);
+        hone_epilogue_columns(ends, at, w.index, 0, d->of.n, bias, scale, &requantize);
         for (int64_t j = 0; j < d->of.n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - (uint32_t)take[j]);
-        hone_requantize_bound(&levels, d->of.n, 255.0 * 128 * (double)d->of.k);
+        hone_requantize_bound(&requantize, d->of.n, 255.0 * 128 * (double)d->of.k);
     }
-    const bool fast = bytes && !levels.nonfinite && levels.tame && !(over && d->dwconv_i8->pairs);
-    hone_requantize whole = levels; /* of columns in their order, and of sums of 9 bits a weight */
+    const bool fast = bytes && !requantize.nonfinite && requantize.tame && !(over && d->dwconv_i8->pairs);
+    hone_requantize whole = requantize; /* of columns in their order, and of sums of 9 bits a weight */
     whole.mild &= !over;
     if (fast) { /* in the kernel's order */
         /* fours stay together */
@@ -348,7 +348,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             const int64_t to = place_of(d, j + d->of.n);
             placed[to] = bias[j], placed_scale[to] = scale[j];
         }
-        levels.bias = placed, levels.scale = placed_scale;
+        requantize.bias = placed, requantize.scale = placed_scale;
     }
     const uint8_t *pixels = (const uint8_t *)at[d->a.tensor] + d->a.at.c + w.a;
     const hone_row_number *out = bytes ? &d->epilogue->out : NULL;
@@ -400,7 +400,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 .a_place = (ptrdiff_t)apart_of(d),
                 .flip = d->i8->flip_a,
                 .b = weights,
-                .levels = &levels,
+                .requantize = &requantize,
                 .c = c};
             for (int64_t r = 0; bytes && r < rows_at_once; r++) {
                 uint8_t **own = c + r * part.m;

@@ -100,8 +100,8 @@ typedef struct {
     int64_t m0, n0; /* the tile */
     known s;
     const uint8_t *b;
-    const hone_requantize *levels; /* or NULL */
-    const int32_t *take;           /* of columns that go on as floats, all rows alike; or NULL */
+    const hone_requantize *requantize; /* or NULL */
+    const int32_t *take;               /* of columns that go on as floats, all rows alike; or NULL */
     bool by_floats;
     int32_t *less, *column_sum;
     uint8_t **to, *bytes; /* bytes: that are read back at once */
@@ -140,7 +140,7 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
                              f->take ? f->take + k->n0 : NULL, k->row_sum ? f->less : NULL);
         return HONE_OK;
     }
-    if (!f->levels) {
+    if (!f->requantize) {
         const known now = {k->row_sum, f->s.column_sum ? f->s.column_sum + k->n0 : NULL,
                            f->b + k->n0 * hone_contract_int_groups(d) * 4};
         zero_points(d, at, w, m0, k->m, n0, k->n, now, k->c, stride, f->less, f->column_sum);
@@ -150,7 +150,7 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
     const hone_cpu_epilogue *s = d->epilogue;
     if (s->inner) hone_ladder((const uint8_t **)f->to, f->bytes, k->n, k->m);
     else bytes_to(d, at, w, m0, k->m, n0, f->to);
-    hone_requantize part = *f->levels;
+    hone_requantize part = *f->requantize;
     part.bias += k->n0, part.scale += k->n0;
     d->i8->requantize->requantize(&part, k->m, k->n, k->c, stride, k->row_sum ? f->less : NULL, f->to);
     if (s->inner) read_back(d, at, w, m0, k->m, n0, k->n, f);
@@ -207,22 +207,22 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         hone_contract_int_pack_b(d, (const uint8_t *)at[d->b.tensor] + d->b.at.c + w.b, n0, n,
                                  zero_at(&d->i8->zero_b, at, &w, d->of.n_batch, 0), pb, line);
     s.panels = b;
-    hone_requantize levels = {0};
+    hone_requantize requantize = {0};
     const uint32_t za = by_row || by_floats ? (uint32_t)hone_contract_int_zero(d, true, at, &w, m0) : 0;
     for (int64_t j = 0; za && !s.column_sum && j < n; j += nr)
         hone_contract_int_column_sums(d, b + j * groups * 4, column_sum + j);
     const int32_t *sums = s.column_sum ? s.column_sum : column_sum;
     for (int64_t j = 0; by_floats && za && j < n; j++) column_sum[j] = (int32_t)(za * (uint32_t)sums[j]);
     if (by_row) {
-        hone_epilogue_columns(sum, at, w.index, n0, n, bias, scale, &levels);
+        hone_epilogue_columns(sum, at, w.index, n0, n, bias, scale, &requantize);
         for (int64_t j = 0; za && j < n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - za * (uint32_t)sums[j]);
-        hone_requantize_bound(&levels, n, 255.0 * 128 * (double)d->of.k);
+        hone_requantize_bound(&requantize, n, 255.0 * 128 * (double)d->of.k);
     }
     const ends f = {m0,
                     n0,
                     s,
                     b,
-                    by_row ? &levels : NULL,
+                    by_row ? &requantize : NULL,
                     by_floats && za ? column_sum : NULL,
                     by_floats,
                     less,
@@ -236,7 +236,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     hone_status done = HONE_OK;
     if (d->i8->kernel->begin) d->i8->kernel->begin(hone_contract_int_depth(d));
     const bool lie = rows && plain && d->i8->row_stride;
-    const bool whole_bytes = by_row && plain && !levels.nonfinite && d->i8->kernel->run_requantize &&
+    const bool whole_bytes = by_row && plain && !requantize.nonfinite && d->i8->kernel->run_requantize &&
                              d->i8->run == d->i8->kernel->run_u;
     /* of a row */
     const int64_t read = d->of.k < d->i8->kernel->deep ? (d->of.k + 3) / 4 * 4 : 4 * groups;
@@ -276,12 +276,12 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         if (whole_bytes) {
             if (!d->epilogue->inner) {
                 bytes_to(d, at, &w, m0 + i, high, n0, to);
-                d->i8->kernel->run_requantize(high, groups, here, b, &levels, 0, n, to);
+                d->i8->kernel->run_requantize(high, groups, here, b, &requantize, 0, n, to);
                 if (d->epilogue->table) hone_table_rows(d->epilogue->table, to, high, n);
             }
             for (int64_t j = 0; d->epilogue->inner && j < n; j += d->i8->at_once_n) {
                 const int64_t some = n - j < d->i8->at_once_n ? n - j : d->i8->at_once_n;
-                hone_requantize part = levels;
+                hone_requantize part = requantize;
                 part.bias += j, part.scale += j;
                 hone_ladder((const uint8_t **)to, bytes, some, high);
                 d->i8->kernel->run_requantize(high, groups, here, b + j * groups * 4, &part, 0, some, to);

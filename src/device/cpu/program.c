@@ -296,9 +296,9 @@ static hone_status lower(hone_template_builder *m, const hone_cpu_call *c, lower
         while (over && end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
         const int part0 = m->part.n, packed0 = m->packed.n;
         fast = false, m->decision = NULL;
-        hone_rival rival[HONE_MOST_RIVALS];
-        const int n = hone_tactics_for(c, k, rival);
-        for (int t = 0; t < n && !fast; t++) HONE_TRY(rival[t].tactic->bind(m, c, k, &end, &fast));
+        hone_candidate candidate[HONE_MOST_CANDIDATES];
+        const int n = hone_tactics_for(c, k, candidate);
+        for (int t = 0; t < n && !fast; t++) HONE_TRY(candidate[t].tactic->bind(m, c, k, &end, &fast));
         if (fast) HONE_TRY(state_access(m, in, k, end, part0, packed0));
         k = end;
     }

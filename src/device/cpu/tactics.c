@@ -93,7 +93,7 @@ static const hone_tactic tactics[] = {
     {"over", recurrence, hone_cpu_over, 600, 0.4, 8},
 };
 enum { TACTICS = sizeof tactics / sizeof *tactics };
-_Static_assert((int)TACTICS <= (int)HONE_MOST_RIVALS, "room for all of them");
+_Static_assert((int)TACTICS <= (int)HONE_MOST_CANDIDATES, "room for all of them");
 
 /* ---- estimates ----------------------------------------------------------------------------------------- */
 static void work_of(const hone_cpu_call *c, int k, double *points, double *results) {
@@ -133,19 +133,19 @@ static double rest_of(const hone_cpu_call *c, int from, int to) {
     }
     return ns;
 }
-int hone_tactics_for(const hone_cpu_call *c, int stage, hone_rival *out) {
-    int n = 0, end[HONE_MOST_RIVALS], far = stage;
+int hone_tactics_for(const hone_cpu_call *c, int stage, hone_candidate *out) {
+    int n = 0, end[HONE_MOST_CANDIDATES], far = stage;
     for (int t = 0; t < TACTICS; t++) {
         const int stages = tactics[t].applies(c, stage);
         if (!stages) continue;
-        out[n] = (hone_rival){tactics + t, cost_of(c, tactics + t, stage, stage + stages)};
+        out[n] = (hone_candidate){tactics + t, cost_of(c, tactics + t, stage, stage + stages)};
         end[n++] = stage + stages;
         far = end[n - 1] > far ? end[n - 1] : far;
     }
     for (int k = 0; k < n; k++)
         if (end[k] < far) out[k].ns += rest_of(c, end[k], far);
     for (int k = 1; k < n; k++) { /* of equals the first in the table */
-        const hone_rival r = out[k];
+        const hone_candidate r = out[k];
         int q = k;
         for (; q > 0 && out[q - 1].ns > r.ns; q--) out[q] = out[q - 1];
         out[q] = r;
@@ -168,7 +168,7 @@ static hone_status try_it(const hone_cpu_call *c, const hone_tactic *t, int stag
 }
 hone_status hone_tactics_tell(const hone_cpu_call *c, hone_text *t) {
     for (int k = 0; k < c->instance->n_stage;) {
-        hone_rival r[HONE_MOST_RIVALS];
+        hone_candidate r[HONE_MOST_CANDIDATES];
         const int n = hone_tactics_for(c, k, r);
         int next = 0, told = 0;
         for (int q = 0; q < n; q++) {

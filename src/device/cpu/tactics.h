@@ -18,11 +18,11 @@ typedef struct {
 typedef struct {
     const hone_tactic *tactic;
     double ns;
-} hone_rival;
-enum { HONE_MOST_RIVALS = 24 };
+} hone_candidate;
+enum { HONE_MOST_CANDIDATES = 24 };
 /* The tactics that may do stages from this one on, the cheapest first. What one does fewer stages than
    another is compared with what the rest would cost besides. */
-int hone_tactics_for(const hone_cpu_call *, int stage, hone_rival *out /* HONE_MOST_RIVALS */);
+int hone_tactics_for(const hone_cpu_call *, int stage, hone_candidate *out /* HONE_MOST_CANDIDATES */);
 /* For each stage which tactic does it, and which others could, with their estimates: as text. */
 hone_status hone_tactics_tell(const hone_cpu_call *, hone_text *) HONE_CHECKED;
 #endif

@@ -224,8 +224,9 @@ INLINE void across(int panels, int64_t m, int64_t groups, const uint8_t *a, cons
 }
 hone_gemm_i8_requantize_fn hone_gemm_i8_requantize__i8mm;
 void hone_gemm_i8_requantize__i8mm(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b,
-                                   const hone_requantize *levels, int64_t j, int64_t n, uint8_t *const *out) {
-    const hone_requantize own = *levels; /* which bytes that are written cannot change */
+                                   const hone_requantize *requantize, int64_t j, int64_t n,
+                                   uint8_t *const *out) {
+    const hone_requantize own = *requantize; /* which bytes that are written cannot change */
     for (; n > NR; n -= 2 * NR, j += 2 * NR, b += 8 * groups * NR)
         across(2, m, groups, a, b, n > 3 * NR ? b + 8 * groups * NR : NULL, &own, n < 2 * NR ? n : 2 * NR,
                out, j);

@@ -13,7 +13,7 @@ void hone_dwconv_i8__base(const hone_dwconv_i8_args *w) {
         const int64_t rest = w->n - j < WIDE ? w->n - j : WIDE;
         for (int i = 0; i < w->m; i++) {
             int32_t sum[WIDE] = {0};
-            if (w->levels) memcpy(sum, w->levels->bias + j, sizeof sum);
+            if (w->requantize) memcpy(sum, w->requantize->bias + j, sizeof sum);
             for (int64_t g = 0; g < w->groups; g++) {
                 const uint8_t *a = w->a[i * w->a_pixel + g * w->a_group] + j;
                 uint8_t some[WIDE] = {0};
@@ -22,7 +22,7 @@ void hone_dwconv_i8__base(const hone_dwconv_i8_args *w) {
             }
             lvec s[4];
             memcpy(s, sum, sizeof s);
-            if (w->levels) put_levels(w->levels, s, j, true, w->c[i] + j, rest);
+            if (w->requantize) put_requantized(w->requantize, s, j, true, w->c[i] + j, rest);
             else memcpy(w->sums[i] + j, sum, sizeof *sum * (size_t)rest);
         }
     }

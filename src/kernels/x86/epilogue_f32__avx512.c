@@ -7,7 +7,7 @@
 
 hone_joint_fn hone_joint_f32__avx512, hone_joint_bytes__avx512;
 /* Those of `lanes`, as widen sees them; `bytes` is a constant at every call. */
-LEVELS_INLINE __m512 seen(const hone_seen_row *x, bool bytes, int64_t i, __mmask16 lanes) {
+BYTES_INLINE __m512 seen(const hone_seen_row *x, bool bytes, int64_t i, __mmask16 lanes) {
     if (!bytes) return _mm512_maskz_loadu_ps(lanes, x->floats + i);
     const __m128i v = _mm_xor_si128(_mm_maskz_loadu_epi8(lanes, x->bytes + i), _mm_set1_epi8((char)x->over));
     return _mm512_mul_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(v)), _mm512_set1_ps(x->zero)),
@@ -19,8 +19,8 @@ static inline bool clamps(const hone_epilogue_row *r) {
 }
 
 /* As in quanta: sixteen of which one is near the middle of two, or none at all, are divided. */
-LEVELS_INLINE void joint_bytes(const hone_epilogue_row *r, by_inverse by, const hone_seen_row *x,
-                               const hone_seen_row *y, bool more, uint8_t *out, int64_t n) {
+BYTES_INLINE void joint_bytes(const hone_epilogue_row *r, by_inverse by, const hone_seen_row *x,
+                              const hone_seen_row *y, bool more, uint8_t *out, int64_t n) {
     const __m512 magic = _mm512_set1_ps(12582912.0f), inverse = _mm512_set1_ps(by.inverse),
                  low = _mm512_set1_ps(by.low), high = _mm512_set1_ps(by.high), far = _mm512_set1_ps(0.4999f);
     /* within the bytes' range it wraps to where it should */
@@ -51,8 +51,8 @@ bool hone_joint_bytes__avx512(const hone_epilogue_row *row, const hone_seen_row 
     else joint_bytes(&r, by, &a, &b, false, out, n);
     return true;
 }
-LEVELS_INLINE void joint_floats(const hone_seen_row *x, const hone_seen_row *y, bool more, float *out,
-                                int64_t n) {
+BYTES_INLINE void joint_floats(const hone_seen_row *x, const hone_seen_row *y, bool more, float *out,
+                               int64_t n) {
     for (int64_t i = 0; i < n; i += 16) {
         const __mmask16 lanes = lanes_of(n - i);
         _mm512_mask_storeu_ps(out + i, lanes,
