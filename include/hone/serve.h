@@ -71,10 +71,11 @@ HONE_API void hone_server_options_default(hone_server_options *); /* fills all f
 /* The calling thread's last message of this library: one line, or "". */
 HONE_API const char *hone_server_error(void);
 
-/* Opens the ports, then loads the repository; back when that is done. A model that cannot be loaded is told,
-   and answers why to those who ask for it; it does not stop the others. Fails: BAD_INPUT for options,
-   NOT_SUPPORTED for a protocol that was not built in, IO for a port that is
-   taken, a repository or file that cannot be read. */
+/* Opens the ports, then loads the repository; back when that is done. A model of a folder that cannot be
+   loaded is told, and answers why to those who ask for it; it does not stop the others. Fails: BAD_INPUT for
+   options, and where a file, zoo:NAME or a name of `load` cannot be loaded; NOT_SUPPORTED for a protocol that
+   was not built in; IO for a port that is taken, a repository or file that cannot be read, a name of `load`
+   that is not there. */
 HONE_API hone_status hone_server_start(const hone_server_options *, hone_server **out);
 /* The port that was opened for "http", "grpc" or "metrics"; -1: none. */
 HONE_API int hone_server_port(const hone_server *, const char *what);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "serve/inside.h"
@@ -242,6 +243,30 @@ void hone_serve_core_go(hone_serve_core *c) {
     pthread_cond_broadcast(&c->kept_more);
     while (hone_serve_health_of(c) == HONE_SERVE_STARTING) pthread_cond_wait(&c->kept_more, &c->keeping);
     pthread_mutex_unlock(&c->keeping);
+}
+/* What was named itself, a file, zoo:NAME or by `load`, must be there: who asked for it is told at once. */
+hone_status hone_serve_core_named(hone_serve_core *c) {
+    const char *one = NULL, *reason = NULL;
+    struct stat s;
+    hone_status status = HONE_OK;
+    const bool folder = !stat(c->o.repository, &s) && S_ISDIR(s.st_mode);
+    pthread_rwlock_rdlock(&c->lock);
+    for (int k = -1; !status && (k < 0 || (c->o.load && c->o.load[k])); k++) {
+        bool there = false;
+        reason = NULL;
+        if (k < 0 ? folder || c->o.explicit_load : !strcmp(c->o.load[k], "*")) continue;
+        one = k < 0 ? c->o.repository : c->o.load[k];
+        for (int e = 0; e < c->n_entries; e++)
+            for (int v = 0; v < c->entry[e].n_slots && (k < 0 || !strcmp(c->entry[e].name, one)); v++) {
+                there |= c->entry[e].slot[v].version != NULL;
+                reason = c->entry[e].slot[v].reason;
+            }
+        if (!there)
+            status = reason ? hone_server_say(HONE_BAD_INPUT, "%s cannot be loaded: %s", one, reason)
+                            : hone_server_say(HONE_IO, "%s is not in %s", one, c->o.repository);
+    }
+    pthread_rwlock_unlock(&c->lock);
+    return status;
 }
 /* After this no request is under way, and all models are gone. */
 void hone_serve_core_drain(hone_serve_core *c) { atomic_store(&c->health, HONE_SERVE_DRAINING); }

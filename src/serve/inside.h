@@ -111,6 +111,7 @@ typedef struct {
     int n_slots;
     bool wanted;    /* loaded, or to be: 0 after unload, until load */
     bool seen;      /* by the scan that is under way */
+    bool named;     /* at the start, itself: it must be there */
     json_t *graph;  /* the config of an ensemble, as last read; NULL: it is none */
     int round;      /* of ensembles: when it was last looked at; < 0: that is under way */
     json_t *config; /* given with load; NULL: the folder's */
@@ -150,7 +151,8 @@ struct hone_serve_core {
 
 /* core.c */
 hone_status hone_serve_core_start(const hone_server_options *, hone_serve_core **out);
-void hone_serve_core_go(hone_serve_core *); /* loads the repository; back when that is done */
+void hone_serve_core_go(hone_serve_core *);           /* loads the repository; back when that is done */
+hone_status hone_serve_core_named(hone_serve_core *); /* what was asked for by its name is there */
 void hone_serve_core_drain(hone_serve_core *);
 void hone_serve_core_free(hone_serve_core *);
 void hone_serve_tell(hone_serve_core *, const char *format, ...) __attribute__((format(printf, 2, 3)));

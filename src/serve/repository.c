@@ -124,6 +124,8 @@ static hone_serve_entry *see(hone_serve_core *c, const char *name, const char *f
                                   .folder = folder ? strdup(folder) : NULL,
                                   .lone = lone ? strdup(lone) : NULL};
         fresh.wanted = !c->o.explicit_load || one_of(c->o.load, name);
+        fresh.named = !is_folder(c->o.repository);
+        for (const char *const *l = c->o.load; l && *l; l++) fresh.named |= !strcmp(*l, name);
         pthread_rwlock_wrlock(&c->lock);
         if (fresh.name && (fresh.folder || !folder) && (fresh.lone || !lone) &&
             (more = realloc(c->entry, sizeof *more * (size_t)(c->n_entries + 1)))) {
@@ -185,6 +187,9 @@ static void tell_ready(hone_serve_core *c, const hone_serve_version *v) {
                     v->name, (long long)v->number, ms, (double)w->ns[0] * 1e-6, w->instances,
                     w->instances == 1 ? "" : "s", w->threads, w->threads == 1 ? "" : "s", batches, states);
 }
+static bool told_by_start(hone_serve_core *c, const hone_serve_entry *e) { /* which fails, and says why */
+    return e->named && hone_serve_health_of(c) == HONE_SERVE_STARTING;
+}
 /* `member`: of an ensemble; else NULL. */
 static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, json_t *config,
                      hone_serve_version *const *member, hone_serve_error *err) {
@@ -206,7 +211,9 @@ static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, js
     } else {
         for (char *p = why.text; *p; p++)
             if (*p == '\n') *p = ' ';
-        hone_serve_tell(c, "%s version %lld: refused: %s", e->name, (long long)f->number, why.text);
+        if (!e->named ||
+            hone_serve_health_of(c) != HONE_SERVE_STARTING) /* else the start fails, and says it */
+            hone_serve_tell(c, "%s version %lld: refused: %s", e->name, (long long)f->number, why.text);
         if (s->version)
             hone_serve_tell(c, "%s version %lld: what was loaded before goes on", e->name,
                             (long long)f->number);
@@ -220,7 +227,7 @@ static void refuse(hone_serve_core *c, hone_serve_entry *e, const hone_serve_err
     if (drop) hone_serve_entry_empty(c, e, err->text);
     if (s && !s->version && !known) {
         put(c, s, HONE_SERVE_UNAVAILABLE, NULL, err->text);
-        hone_serve_tell(c, "%s: refused: %s", e->name, err->text);
+        if (!told_by_start(c, e)) hone_serve_tell(c, "%s: refused: %s", e->name, err->text);
     }
 }
 /* Brings what is loaded of one model to what lies there, and to this config. */

@@ -226,6 +226,10 @@ hone_status hone_server_start(const hone_server_options *o, hone_server **out) {
         return st;
     }
     if (s->core) hone_serve_core_go(s->core);
+    if (s->core && (st = hone_serve_core_named(s->core))) {
+        hone_server_free(s);
+        return st;
+    }
     *out = s;
     return HONE_OK;
 }
