@@ -345,7 +345,15 @@ static const struct {
     {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"config\":\"{\"}}", 400},
     {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"config\":3}}", 400},
     {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"AAAA\"}}",
-     501},
+     400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"A?==\"}}",
+     400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"\"}}", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":0}}", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"AAAA", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"file:1/model.onnx\":\"AAAA\"}", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"\\u0066ile:1/model.onnx\":\"0\"}}",
+     400},
 };
 /* Sent as it stands, then the connection is closed, whatever the server says. */
 static const char *const broken[] = {

@@ -64,7 +64,9 @@ typedef struct {
        among these. NULL: the CPU */
     const char *device;
     int answer_seconds; /* of a server behind the front; 0: 60 */
-    int reserved[7];    /* zero */
+    /* MiB of files that a request to load a model may bring, within max_body_bytes; 0: 256; -1: none */
+    int max_files_mib;
+    int reserved[6]; /* zero */
 } hone_server_options;
 HONE_API void hone_server_options_default(hone_server_options *); /* fills all fields */
 

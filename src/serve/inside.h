@@ -6,6 +6,7 @@
 #ifndef HONE_SERVE_INSIDE_H
 #define HONE_SERVE_INSIDE_H
 #include "serve/core.h"
+#include "serve/given.h"
 #include "serve/shared.h"
 
 enum { HONE_SERVE_SIZES = 12, HONE_SERVE_COUNTED = 64, HONE_SERVE_BUCKETS = 96 };
@@ -115,11 +116,13 @@ typedef struct {
     json_t *graph;  /* the config of an ensemble, as last read; NULL: it is none */
     int round;      /* of ensembles: when it was last looked at; < 0: that is under way */
     json_t *config; /* given with load; NULL: the folder's */
+    char *given;    /* the folder of files that came with load, gone by now; NULL: it is the repository's */
     int64_t stamp;  /* of the folder's config */
 } hone_serve_entry;
 
 typedef struct hone_serve_task {
     char *name, *config;
+    hone_serve_given files;
     bool load, members;
     hone_serve_loaded *done;
     void *arg;
