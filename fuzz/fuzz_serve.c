@@ -156,8 +156,8 @@ static bool ask(int fd, uint8_t how, const void *body, size_t n, bool *closes) {
         got += (size_t)r;
         if (want != SIZE_MAX) continue;
         answer[at + (size_t)r] = 0;
-        const char *end = strstr(answer, "\r\n\r\n"), *length = strstr(answer, "Content-Length: ");
-        if (end) want = (size_t)(end + 4 - answer) + (length ? strtoul(length + 16, NULL, 10) : 0);
+        const char *end = strstr(answer, "\r\n\r\n"), *length = strstr(answer, "\r\nContent-Length: ");
+        if (end) want = (size_t)(end + 4 - answer) + (length ? strtoul(length + 18, NULL, 10) : 0);
         if (end && (memcmp(answer, "HTTP/1.1 ", 9) != 0 || !strncmp(answer + 9, "500", 3))) abort();
         if (end) *closes = strstr(answer, "Connection: close") != NULL;
     }

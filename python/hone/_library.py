@@ -18,7 +18,7 @@ class Options(C.Structure):
     """hone_options."""
     _fields_ = [("threads", I), ("plans", I), ("interpret", I), ("profile", I), ("limit_ms", I64), ("wisdom", S),
                 ("precision", I), ("stay", I), ("device", S), ("place", S),
-                ("keep_f32", S), ("reserved", I * 2)]
+                ("keep_f32", S), ("limit_bytes", I64)]
 
 
 class PortC(C.Structure):

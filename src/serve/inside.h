@@ -81,6 +81,9 @@ struct hone_serve_version {
     hone_serve_sequences *sequences; /* NULL: requests have no past */
     hone_serve_way way;
     hone_serve_ragged ragged;
+    struct { /* bytes; the limit 0: none */
+        int64_t limit, weights, packed, tensors;
+    } memory;
     char *why; /* way.why, where it is ours */
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -178,6 +181,13 @@ void hone_serve_version_end(hone_serve_version *); /* nobody holds it */
 int hone_serve_measure(hone_serve_version *, hone_serve_error *);
 /* Made up inputs of so many rows, and room for outputs behind them, malloc'd; NULL: there are none. */
 hone_value **hone_serve_made_inputs(const hone_serve_version *, int64_t rows);
+/* memory.c: a limit of what weights and the tensors of all instances take. _begin: of weights */
+int hone_serve_memory_begin(hone_serve_version *, hone_serve_error *);
+int64_t hone_serve_memory_room(const hone_serve_version *); /* for one instance's tensors; 0: no limit */
+/* after a session's largest run; adds its tensors where it `stays` */
+int hone_serve_memory_note(hone_serve_version *, const hone_session *, bool stays, hone_serve_error *);
+int hone_serve_memory_over(const hone_serve_version *, const char *why, hone_serve_error *); /* the error */
+int64_t hone_serve_memory_all(const hone_serve_version *);
 /* ragged.c */
 int hone_serve_ragged_read(hone_serve_version *, hone_serve_error *);
 void hone_serve_ragged_try(hone_serve_version *, hone_session *);
