@@ -319,8 +319,8 @@ assert conv["bound"] in ("arithmetic", "memory", "cache")
 EOF
 fi
 
-# What is named itself and cannot be served ends the server at its start, with the reason: a network that is not
-# there, and a precision that the device does not have; it serves in no other instead.
+# What is named itself and cannot be served ends the server at its start, with the reason: a network that is
+# not there, and a precision that the device does not have; it serves in no other instead.
 port="--http 0 --grpc -1 --metrics -1"
 try 1 "cannot be loaded: " serve zoo:nope $port # or the server's library
 [ "$(wc -l <<<"$out")" = 1 ] || say "serve zoo:nope: more than a line: $out"

@@ -66,7 +66,7 @@ typedef struct {
     int answer_seconds; /* of a server behind the front; 0: 60 */
     /* MiB of files that a request to load a model may bring, within max_body_bytes; 0: 256; -1: none */
     int max_files_mib;
-    /* MiB that one model's weights and tensors may take; its config may say less ("memory_mib"); 0: no limit */
+    /* MiB that one model's weights and tensors may take; its config may say less ("memory_mib"); 0: none */
     int max_model_mib;
     int reserved[5]; /* zero */
 } hone_server_options;
