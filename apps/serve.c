@@ -102,8 +102,9 @@ int hone_cmd_serve(int argc, char **argv) {
     const char *host = NULL, *goal = NULL, *keys = NULL, *certificate = NULL, *key = NULL, *log = NULL,
                *precision = NULL, *front = NULL, *trace = NULL;
     int http = 8000, grpc = INT_MIN, metrics = 8002, threads = 0, http_threads = 0, queue = 0,
-        connections = 0, per_ip = 0, idle = 0, request_s = 0, run_ms = 0, grace = 30, answer_s = 0;
-    double body = 0, json_body = 0, rate = 0;
+        connections = 0, per_ip = 0, idle = 0, request_s = 0, run_ms = 0, grace = 30, answer_s = 0,
+        model_mib = 0;
+    double body = 0, json_body = 0, rate = 0, files = 256;
     bool no_watch = false, explicit_load = false, json = false;
     hone_words load_names = {0}, operands = {0};
     hone_where where = {0};
@@ -137,6 +138,10 @@ int hone_cmd_serve(int argc, char **argv) {
         {"--run-limit", "MS", "a run that takes longer fails (no limit)", HONE_ARG_INT, &run_ms, 1},
         {"--max-body", "MIB", "of a request, unpacked (256)", HONE_ARG_NUMBER, &body, 0.001},
         {"--max-json", "MIB", "of that, JSON (16)", HONE_ARG_NUMBER, &json_body, 0.001},
+        {"--max-files", "MIB", "of files in a request to load a model; 0: none are taken (256)",
+         HONE_ARG_NUMBER, &files, 0},
+        {"--model-memory", "MIB", "of one model's weights and tensors; its config may say less (no limit)",
+         HONE_ARG_INT, &model_mib, 1},
         {"--connections", "N", "at once (1000)", HONE_ARG_INT, &connections, 1},
         {"--connections-per-ip", "N", "at once from one address (no limit)", HONE_ARG_INT, &per_ip, 1},
         {"--idle", "SECONDS", "a connection that does nothing is closed (60)", HONE_ARG_INT, &idle, 1},
@@ -188,8 +193,9 @@ int hone_cmd_serve(int argc, char **argv) {
     o.device = where.device, o.precision = precision, o.watch = !no_watch,
     o.explicit_load = explicit_load || load_names.n, o.queue = queue, o.run_ms = run_ms;
     bytes_of(body, &o.max_body_bytes), bytes_of(json_body, &o.max_json_bytes);
-    o.max_connections = connections, o.max_connections_per_ip = per_ip, o.idle_seconds = idle,
-    o.request_seconds = request_s, o.rate = rate;
+    o.max_files_mib = files >= INT_MAX ? INT_MAX : files < 1 ? -1 : (int)files;
+    o.max_model_mib = model_mib, o.max_connections = connections, o.max_connections_per_ip = per_ip,
+    o.idle_seconds = idle, o.request_seconds = request_s, o.rate = rate;
     o.api_keys = keys, o.certificate = certificate, o.key = key, o.access_log = log, o.tell = tell,
     o.arg = &json;
     const char **names = hone_must_alloc(sizeof *names * ((size_t)load_names.n + 1));

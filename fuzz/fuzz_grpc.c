@@ -31,6 +31,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     hone_server_options o;
     hone_server_options_default(&o);
     o.repository = hone_fuzz_repository(), o.http = -1, o.watch = 0, o.max_body_bytes = 1 << 20;
+    o.max_files_mib = -1; /* what models may be is fuzz_model's */
     if (hone_server_start(&o, &server)) fprintf(stderr, "%s\n", hone_server_error()), abort();
     grpc = (hone_grpc){.server = server, .core = hone_serve_core_of(server), .loop = &loop};
     hone_server_options_default(&o);

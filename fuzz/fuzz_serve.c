@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    fuzz_serve: what the server reads. The first byte says as what: a config.pbtxt, a tensor's JSON data of
-   some type, a BYTES tensor, a hone.json, or the body of a request over HTTP, which goes through a socket to
-   a server that answers it. */
+   some type, a BYTES tensor, a hone.json, the body of a request over HTTP, which goes through a socket to a
+   server that answers it, or that of a request to load a model from files. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -100,6 +100,26 @@ static void some_texts(uint8_t type, const void *bytes, size_t n) {
     }
     hone_value_free(v);
 }
+/* Files of a request to load, as routes.c takes them. */
+static void some_files(const char *text, size_t n) {
+    hone_serve_given files = {0};
+    hone_serve_error e = {0};
+    char *body = malloc(n + 1);
+    const char *name;
+    json_t *j = NULL, *value;
+    if (!body) return;
+    if (n) memcpy(body, text, n);
+    size_t left = n;
+    if (!hone_serve_given_cut(&files, body, &left, &e)) {
+        if (left > n || body[left]) abort();
+        j = json_loadb(body, left, JSON_REJECT_DUPLICATES, NULL);
+    }
+    json_object_foreach(j, name, value) if (!strncmp(name, "file:", 5) && !e.code)
+        hone_serve_given_name(&files, name, value, &e);
+    for (int k = 0; k < files.n && !e.code; k++)
+        if (*files.file[k].path == '/' || strstr(files.file[k].path, "..")) abort();
+    json_decref(j), hone_serve_given_free(&files), free(body);
+}
 /* ---- over HTTP ---- */
 
 static int port; /* of a server; 0: it is not started yet */
@@ -136,8 +156,8 @@ static bool ask(int fd, uint8_t how, const void *body, size_t n, bool *closes) {
         got += (size_t)r;
         if (want != SIZE_MAX) continue;
         answer[at + (size_t)r] = 0;
-        const char *end = strstr(answer, "\r\n\r\n"), *length = strstr(answer, "Content-Length: ");
-        if (end) want = (size_t)(end + 4 - answer) + (length ? strtoul(length + 16, NULL, 10) : 0);
+        const char *end = strstr(answer, "\r\n\r\n"), *length = strstr(answer, "\r\nContent-Length: ");
+        if (end) want = (size_t)(end + 4 - answer) + (length ? strtoul(length + 18, NULL, 10) : 0);
         if (end && (memcmp(answer, "HTTP/1.1 ", 9) != 0 || !strncmp(answer + 9, "500", 3))) abort();
         if (end) *closes = strstr(answer, "Connection: close") != NULL;
     }
@@ -164,11 +184,12 @@ static void a_body(uint8_t how, const void *body, size_t n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (n < 2) return 0;
     const char *text = (const char *)data + 2;
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0: a_config(text, n - 2); break;
     case 1: some_data(data[1], text, n - 2); break;
     case 2: some_texts(data[1], text, n - 2); break;
     case 3: a_json(text, n - 2); break;
+    case 5: some_files(text, n - 2); break;
     default: a_body(data[1], text, n - 2);
     }
     return 0;

@@ -365,6 +365,7 @@ static void serve(void) {
          "0123456789012345678901234567890123456789012345678901234567890123456789012"
          "345678901234567890123456789"},
         {4, 6, "0123456789abcdef"},
+        {5, 0, "{\"config\": \"{}\", \"file:1/model.onnx\": \"QUJDRA==\", \"file:labels.txt\" : \"YQo\\/\"}"},
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         msg m = {0};

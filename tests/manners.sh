@@ -328,15 +328,13 @@ assert conv["bound"] in ("arithmetic", "memory", "cache")
 EOF
 fi
 
-# A precision that the device does not have is refused by the server, with its reason; it serves in no other
-# instead.
-"$hone" serve "$model" --http 0 --grpc -1 --metrics -1 --precision tf32 >/dev/null 2>"$folder/log" &
-server=$!
-for _ in $(seq 200); do [ -s "$folder/log" ] && break; kill -0 $server 2>/dev/null || break; sleep 0.1; done
-kill $server 2>/dev/null
-wait $server
-grep -Eq "precision tf32: the CPU has no products in it|cannot be loaded" "$folder/log" ||
-    say "serve --precision tf32: $(cat "$folder/log")"
+# What is named itself and cannot be served ends the server at its start, with the reason: a network that is
+# not there, and a precision that the device does not have; it serves in no other instead.
+port="--http 0 --grpc -1 --metrics -1"
+try 1 "cannot be loaded: " serve zoo:nope $port # or the server's library
+[ "$(wc -l <<<"$out")" = 1 ] || say "serve zoo:nope: more than a line: $out"
+try 1 "cannot be loaded: " serve "$model" $port --precision tf32
+[[ $out == *libhone_serve* || $out == *"tf32: the CPU has no products in it"* ]] || say "$out"
 
 # Pages of the tables: a man page a command that troff takes without a word, completions that the shells take,
 # and that complete.

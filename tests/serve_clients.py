@@ -128,7 +128,7 @@ def sample(t, shape):
 
 # ---- the server ----
 
-server = subprocess.Popen([hone, "serve", repository, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "64"],
+server = subprocess.Popen([hone, "serve", repository, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "64", "--max-files", "4"],
                           stdout=subprocess.PIPE, text=True)
 atexit.register(server.kill)  # whatever happens here
 ports = json.loads(server.stdout.readline())
@@ -240,13 +240,44 @@ for kind, c in ("http", H), ("grpc", G):
     check(kind + " statistics: %d" % grown, grown == 5 and int(after["inference_count"]) - int(before["inference_count"]) == 20)
     index = c.get_model_repository_index(**j)
     index = index.get("models", []) if kind == "grpc" else index
-    check(kind + " index", {i["name"]: i["state"] for i in index}.get("two") == "READY" and len(index) == len(ONNX) + 2)
+    check(kind + " index", {i["name"]: i["state"] for i in index}.get("two") == "READY" and len([i for i in index if not i["name"].startswith("new ")]) == len(ONNX) + 2)
     c.unload_model("two")
     check(kind + " unloaded", not c.is_model_ready("two"))
     raises(kind + " after unloading", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2), "two")
     c.load_model("two")
     check(kind + " loaded", c.is_model_ready("two") and same(ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2).as_numpy("sum"), a + b))
     raises(kind + " load of nothing", lambda: c.load_model("nothing"), "nothing")
+
+    # models that come with the request, beside the repository's and in their place
+    def sent(how, *files, config="{}", name="two", text=None):
+        load = lambda: c.load_model(name, config=config, files={"file:" + path: data for path, data in files})
+        return raises("%s files: %s" % (kind, how), load, text) if text else load()
+
+    difference = model([("a", 1, ["n", 3]), ("b", 1, ["n", 3])], [("Sub", ["a", "b"], ["sum"])], [("sum", 1, ["n", 3])])
+    asked = lambda name="two": ask(kind, name, {"a": a, "b": b}, ["FP32"] * 2).as_numpy("sum")
+    sent("in place", ("1/model.onnx", difference), config='{"parameters": {"from": {"string_value": "%s"}}}' % kind)
+    config_now = c.get_model_config("two", **j)
+    config_now = config_now.get("config", config_now)
+    check(kind + " files in place", same(asked(), a - b) and config_now["parameters"]["from"]["string_value"] == kind)
+    sent("no model", ("1/model.onnx", b"no model"), text="not an ONNX model")
+    sent("no version", ("model.onnx", difference), text="no version")
+    for path in "../evil", "/evil", "1//model.onnx", "1/.model.onnx", "", "1/" + "x" * 300, "/".join("123456789"):
+        sent("path " + path[:20], (path, difference), text="file's name")
+    sent("a file that is a folder", ("1/model.onnx", difference), ("1/model.onnx/2", b"x"), text="file:1/model.onnx")
+    sent("config", ("1/model.onnx", difference), config="[]", text="config")
+    check(kind + " what was loaded before goes on", same(asked(), a - b))
+    c.load_model("two")
+    check(kind + " the repository's again", same(asked(), a + b))
+    sent("broken", ("3/model.onnx", b"no model"), text="not an ONNX model")
+    check(kind + " the repository's goes on", same(asked(), a + b))
+    sent("new", ("2/model.onnx", difference), ("hone.json", b'{"labels": ["zero", "one"]}'), config=None, name="new " + kind)
+    check(kind + " files of a new model", same(asked("new " + kind), a - b) and c.get_model_metadata("new " + kind, **j)["versions"] == ["2"])
+    raises(kind + " load of what is not in the repository", lambda: c.load_model("new " + kind), "not in the repository")
+    check(kind + " goes on", same(asked("new " + kind), a - b))
+    c.unload_model("new " + kind)
+    raises(kind + " unloaded files", lambda: asked("new " + kind), "new " + kind)
+    raises(kind + " they are gone", lambda: c.load_model("new " + kind), "not in the repository")
+    sent("too large", ("1/model.onnx", bytes(3 << 20)), ("1/more", bytes(3 << 20)), text="at most 4194304 are taken")
 
 # ---- system shared memory ----
 

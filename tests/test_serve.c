@@ -345,7 +345,15 @@ static const struct {
     {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"config\":\"{\"}}", 400},
     {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"config\":3}}", 400},
     {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"AAAA\"}}",
-     501},
+     400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"A?==\"}}",
+     400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"\"}}", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":0}}", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"AAAA", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"file:1/model.onnx\":\"AAAA\"}", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"\\u0066ile:1/model.onnx\":\"0\"}}",
+     400},
 };
 /* Sent as it stands, then the connection is closed, whatever the server says. */
 static const char *const broken[] = {
@@ -460,6 +468,39 @@ static void limits(void **state) {
     assert_int_equal(hone_server_start(&o, &s), HONE_BAD_INPUT);
     o.goal = NULL, o.certificate = keys, o.key = keys;
     assert_int_equal(hone_server_start(&o, &s), HONE_IO);
+}
+
+static void count_lines(void *n, const char *line) { ++*(int *)n; }
+static void named(void **state) { /* what is named itself must be there, and one line says why it is not */
+    hone_server_options o = plain();
+    hone_server *s = NULL;
+    char broken[512];
+    int lines = 0;
+    snprintf(broken, sizeof broken, "%s-broken.onnx", folder);
+    FILE *f = fopen(broken, "w");
+    assert_non_null(f);
+    fputs("no model", f), fclose(f);
+    const char *one[] = {"gone", NULL}, *both[] = {"digits", "bad", NULL};
+    const struct {
+        const char *repository, *const *load, *says;
+        hone_status status;
+    } rows[] = {{"zoo:nope", NULL, "zoo:nope cannot be loaded: ", HONE_BAD_INPUT},
+                {broken, NULL, "-broken.onnx cannot be loaded: ", HONE_BAD_INPUT},
+                {folder, one, "gone is not in ", HONE_IO},
+                {folder, both, "bad cannot be loaded: ", HONE_BAD_INPUT}};
+    put_model("digits", "1", NULL), put_model("bad", "1", "{ no config");
+    o.http = 0, o.tell = count_lines, o.arg = &lines;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        o.repository = rows[k].repository, o.load = rows[k].load, o.explicit_load = rows[k].load != NULL;
+        assert_int_equal(hone_server_start(&o, &s), rows[k].status);
+        if (!strstr(hone_server_error(), rows[k].says) || strchr(hone_server_error(), '\n'))
+            fail_msg("row %zu: %s", k, hone_server_error());
+    }
+    assert_in_range(lines, 0, 2); /* the last row's: that digits are ready, and its end */
+    o.repository = folder, o.load = NULL, o.explicit_load = 0; /* of a folder's others the rest goes on */
+    s = start(&o);
+    assert_true(lines > 2);
+    hone_server_free(s), unlink(broken);
 }
 
 /* ---- many at once ---- */
@@ -783,9 +824,10 @@ static int end(void **state) {
     return system(line);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good),      cmocka_unit_test(bad),  cmocka_unit_test(limits),
-        cmocka_unit_test(batches),   cmocka_unit_test(full), cmocka_unit_test(reloads),
-        cmocka_unit_test(ensembles), cmocka_unit_test(kept), cmocka_unit_test(stops)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good),      cmocka_unit_test(bad),
+                                       cmocka_unit_test(limits),    cmocka_unit_test(batches),
+                                       cmocka_unit_test(full),      cmocka_unit_test(reloads),
+                                       cmocka_unit_test(ensembles), cmocka_unit_test(kept),
+                                       cmocka_unit_test(named),     cmocka_unit_test(stops)};
     return cmocka_run_group_tests(tests, begin, end);
 }

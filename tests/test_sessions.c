@@ -224,8 +224,8 @@ static void nothing_and_nonsense(void **state) {
     assert_int_equal(hone_model_inputs(NULL), 0);
     assert_null(hone_model_output(NULL, 0));
     assert_int_equal(hone_model_load("zoo:squeezenet1_1?image=32&classes=10", &m), HONE_OK);
-    const hone_options wrong[] = {
-        {.threads = -5}, {.threads = 9999}, {.plans = -1}, {.limit_ms = -1}, {.profile = 4}};
+    const hone_options wrong[] = {{.threads = -5},  {.threads = 9999},   {.plans = -1},
+                                  {.limit_ms = -1}, {.limit_bytes = -1}, {.profile = 4}};
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
         assert_int_equal(hone_session_create(m, &wrong[k], &s), HONE_BAD_INPUT);
     assert_null(s);

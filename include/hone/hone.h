@@ -313,7 +313,9 @@ typedef struct {
        (hone_model_ranges, quant.h): a pattern as of a shell a line. Nodes that read or make one compute in
        f32. Copied. NULL: none */
     const char *keep_f32;
-    int reserved[2]; /* zero */
+    /* A run whose tensors between nodes need more memory than this fails, before it is taken (NO_MEMORY);
+       inputs, outputs and weights are not counted. 0: no limit */
+    int64_t limit_bytes;
 } hone_options;
 HONE_API void hone_options_default(hone_options *); /* fills all fields; then set those that matter */
 

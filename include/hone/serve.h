@@ -64,17 +64,22 @@ typedef struct {
        among these. NULL: the CPU */
     const char *device;
     int answer_seconds; /* of a server behind the front; 0: 60 */
-    int reserved[7];    /* zero */
+    /* MiB of files that a request to load a model may bring, within max_body_bytes; 0: 256; -1: none */
+    int max_files_mib;
+    /* MiB that one model's weights and tensors may take; its config may say less ("memory_mib"); 0: none */
+    int max_model_mib;
+    int reserved[5]; /* zero */
 } hone_server_options;
 HONE_API void hone_server_options_default(hone_server_options *); /* fills all fields */
 
 /* The calling thread's last message of this library: one line, or "". */
 HONE_API const char *hone_server_error(void);
 
-/* Opens the ports, then loads the repository; back when that is done. A model that cannot be loaded is told,
-   and answers why to those who ask for it; it does not stop the others. Fails: BAD_INPUT for options,
-   NOT_SUPPORTED for a protocol that was not built in, IO for a port that is
-   taken, a repository or file that cannot be read. */
+/* Opens the ports, then loads the repository; back when that is done. A model of a folder that cannot be
+   loaded is told, and answers why to those who ask for it; it does not stop the others. Fails: BAD_INPUT for
+   options, and where a file, zoo:NAME or a name of `load` cannot be loaded; NOT_SUPPORTED for a protocol that
+   was not built in; IO for a port that is taken, a repository or file that cannot be read, a name of `load`
+   that is not there. */
 HONE_API hone_status hone_server_start(const hone_server_options *, hone_server **out);
 /* The port that was opened for "http", "grpc" or "metrics"; -1: none. */
 HONE_API int hone_server_port(const hone_server *, const char *what);

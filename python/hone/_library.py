@@ -30,7 +30,7 @@ class Options(C.Structure):
         ("device", S),
         ("place", S),
         ("keep_f32", S),
-        ("reserved", I * 2),
+        ("limit_bytes", I64),
     ]
 
 

@@ -417,8 +417,18 @@ static hone_status run_segments(hone_exec *e, hone_plan *p) {
     }
     return HONE_OK;
 }
+static hone_status within_limit(const hone_exec *e, const hone_plan *p) {
+    /* in guard mode each tensor has memory of its own */
+    int64_t bytes = p->guard_slot < 0 ? p->arena_bytes : p->sum_bytes;
+    for (int u = 1; p->space && u < p->units->n; u++) bytes += p->space[u].bytes;
+    return bytes <= e->options.limit_bytes
+               ? HONE_OK
+               : hone_fail(HONE_NO_MEMORY, "the tensors of this run need %.3f MB; limit_bytes allows %.3f",
+                           (double)bytes * 1e-6, (double)e->options.limit_bytes * 1e-6);
+}
 static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     const hone_graph *g = e->c->graph;
+    if (e->options.limit_bytes) HONE_TRY(within_limit(e, p));
     const size_t had = e->arena[p->depth].bytes;
     HONE_TRY(grow(&e->arena[p->depth].at, &e->arena[p->depth].bytes, (size_t)p->arena_bytes));
     if (e->arena[p->depth].bytes > had) hone_bring_pages(e->arena[p->depth].at, (size_t)p->arena_bytes);

@@ -16,6 +16,7 @@ typedef struct {
     int profile;
     /* a run that takes longer fails at its next step or tile; 0: no limit */
     int64_t limit_ms;
+    int64_t limit_bytes;              /* a run whose tensors need more is refused; 0: no limit */
     const struct hone_wisdom *wisdom; /* outlives it; or NULL */
     hone_dtype precision;             /* as in hone_bind_options */
     const char *keep_f32;             /* likewise; it outlives it */

@@ -119,9 +119,9 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
     if (o && (o->threads < 0 || o->threads > THREADS_MOST))
         return hone_fail(HONE_BAD_INPUT, "options: threads is %d; it must be from 0, all cores, to %d",
                          o->threads, THREADS_MOST);
-    if (o && (o->plans < 0 || o->limit_ms < 0 || o->profile < 0 || o->profile > 3))
-        return hone_fail(HONE_BAD_INPUT,
-                         "options: plans and limit_ms must not be negative, and profile is from 0 to 3");
+    if (o && (o->plans < 0 || o->limit_ms < 0 || o->limit_bytes < 0 || o->profile < 0 || o->profile > 3))
+        return hone_fail(HONE_BAD_INPUT, "options: plans, limit_ms and limit_bytes must not be negative, and "
+                                         "profile is from 0 to 3");
     HONE_TRY(hone_cpu_check());
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
@@ -132,6 +132,7 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
                                 .interpret = o->interpret != 0,
                                 .profile = o->profile == 3 ? HONE_PROFILE_REPLAYED : o->profile,
                                 .limit_ms = o->limit_ms,
+                                .limit_bytes = o->limit_bytes,
                                 .stay = o->stay != 0,
                                 .precision = o->precision};
     if (o && o->keep_f32 && !(s->keep_f32 = strdup(o->keep_f32))) {

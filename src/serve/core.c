@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "serve/inside.h"
@@ -93,8 +94,13 @@ hone_serve_version *hone_serve_find(hone_serve_core *c, const char *name, int64_
 
 /* ---- the keeper ---- */
 
+static void task_free(hone_serve_task *t) {
+    if (!t) return;
+    hone_serve_given_free(&t->files);
+    free(t->name), free(t->config), free(t);
+}
 static void post(hone_serve_core *c, bool load, bool members, const char *name, const char *config,
-                 hone_serve_loaded *done, void *arg) {
+                 hone_serve_given *files, hone_serve_loaded *done, void *arg) {
     hone_serve_task *t = calloc(1, sizeof *t);
     hone_serve_error e = {0};
     if (t)
@@ -105,12 +111,12 @@ static void post(hone_serve_core *c, bool load, bool members, const char *name, 
                                .done = done,
                                .arg = arg};
     if (!t || !t->name || (config && !t->config)) {
-        if (t) free(t->name), free(t->config);
-        free(t);
+        task_free(t);
         hone_serve_fail(&e, 503, "no memory for a task");
         done(arg, &e);
         return;
     }
+    if (files) t->files = *files, *files = (hone_serve_given){0};
     pthread_mutex_lock(&c->keeping);
     const bool quit = c->quit;
     if (!quit) {
@@ -119,17 +125,29 @@ static void post(hone_serve_core *c, bool load, bool members, const char *name, 
     }
     pthread_mutex_unlock(&c->keeping);
     if (!quit) return;
-    free(t->name), free(t->config), free(t);
+    task_free(t);
     hone_serve_fail(&e, 503, "the server is stopping");
     done(arg, &e);
 }
-void hone_serve_load(hone_serve_core *c, const char *name, const char *config, hone_serve_loaded *done,
-                     void *arg) {
-    post(c, true, false, name, config, done, arg);
+void hone_serve_load(hone_serve_core *c, const char *name, const char *config, hone_serve_given *files,
+                     hone_serve_loaded *done, void *arg) {
+    const size_t most = c->o.max_files_mib < 0 ? 0 : (size_t)c->o.max_files_mib << 20;
+    hone_serve_error e = {0};
+    size_t all = 0;
+    for (int k = 0; files && k < files->n; k++) all += files->file[k].bytes;
+    if (all <= most) {
+        post(c, true, false, name, config, files, done, arg);
+        return;
+    }
+    if (!most) hone_serve_fail(&e, 400, "this server takes no files: models come from its repository");
+    else
+        hone_serve_fail(&e, 413, "the files of '%.200s' have %zu bytes; at most %zu are taken", name, all,
+                        most);
+    done(arg, &e);
 }
 void hone_serve_unload(hone_serve_core *c, const char *name, bool members, hone_serve_loaded *done,
                        void *arg) {
-    post(c, false, members, name, NULL, done, arg);
+    post(c, false, members, name, NULL, NULL, done, arg);
 }
 
 /* Waits for something to do; true: the folder changed, and has been quiet for a moment. */
@@ -169,7 +187,7 @@ static void *keep(void *arg) {
         for (hone_serve_version *next; dead; dead = next) next = dead->next, hone_serve_version_end(dead);
         if (t) {
             hone_serve_do(c, t);
-            free(t->name), free(t->config), free(t);
+            task_free(t);
         } else if (idle_until(c, &stirred)) (void)hone_serve_scan(c, false);
         pthread_mutex_lock(&c->keeping);
     }
@@ -243,6 +261,30 @@ void hone_serve_core_go(hone_serve_core *c) {
     while (hone_serve_health_of(c) == HONE_SERVE_STARTING) pthread_cond_wait(&c->kept_more, &c->keeping);
     pthread_mutex_unlock(&c->keeping);
 }
+/* What was named itself, a file, zoo:NAME or by `load`, must be there: who asked for it is told at once. */
+hone_status hone_serve_core_named(hone_serve_core *c) {
+    const char *one = NULL, *reason = NULL;
+    struct stat s;
+    hone_status status = HONE_OK;
+    const bool folder = !stat(c->o.repository, &s) && S_ISDIR(s.st_mode);
+    pthread_rwlock_rdlock(&c->lock);
+    for (int k = -1; !status && (k < 0 || (c->o.load && c->o.load[k])); k++) {
+        bool there = false;
+        reason = NULL;
+        if (k < 0 ? folder || c->o.explicit_load : !strcmp(c->o.load[k], "*")) continue;
+        one = k < 0 ? c->o.repository : c->o.load[k];
+        for (int e = 0; e < c->n_entries; e++)
+            for (int v = 0; v < c->entry[e].n_slots && (k < 0 || !strcmp(c->entry[e].name, one)); v++) {
+                there |= c->entry[e].slot[v].version != NULL;
+                reason = c->entry[e].slot[v].reason;
+            }
+        if (!there)
+            status = reason ? hone_server_say(HONE_BAD_INPUT, "%s cannot be loaded: %s", one, reason)
+                            : hone_server_say(HONE_IO, "%s is not in %s", one, c->o.repository);
+    }
+    pthread_rwlock_unlock(&c->lock);
+    return status;
+}
 /* After this no request is under way, and all models are gone. */
 void hone_serve_core_drain(hone_serve_core *c) { atomic_store(&c->health, HONE_SERVE_DRAINING); }
 void hone_serve_core_free(hone_serve_core *c) {
@@ -259,7 +301,7 @@ void hone_serve_core_free(hone_serve_core *c) {
         hone_serve_entry_empty(c, e, NULL);
         json_decref(e->config), json_decref(e->graph);
         for (int s = 0; s < e->n_slots; s++) free(e->slot[s].reason);
-        free(e->slot), free(e->name), free(e->folder), free(e->lone);
+        free(e->slot), free(e->name), free(e->folder), free(e->lone), free(e->given);
     }
     for (hone_serve_version *v; (v = c->dead);) /* ending an ensemble lets go of its members */
         c->dead = v->next, hone_serve_version_end(v);

@@ -79,10 +79,11 @@ json_t *hone_serve_index(hone_serve_core *, bool ready_only);
 
 /* Loading takes its time, so it is done by a thread of the core's, which calls done(arg, error) once;
    error->code 0: loaded (or unloaded, and requests find it no more). `config` and `files`: of the protocol's
-   parameters, may be NULL; copied. */
+   parameters, may be NULL; the first is copied, of the second the contents are taken. */
 typedef void hone_serve_loaded(void *arg, const hone_serve_error *);
-void hone_serve_load(hone_serve_core *, const char *name, const char *config, hone_serve_loaded *done,
-                     void *arg);
+struct hone_serve_given;
+void hone_serve_load(hone_serve_core *, const char *name, const char *config, struct hone_serve_given *files,
+                     hone_serve_loaded *done, void *arg);
 /* `members`: with the members of an ensemble that no other one has. */
 void hone_serve_unload(hone_serve_core *, const char *name, bool members, hone_serve_loaded *done, void *arg);
 

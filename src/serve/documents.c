@@ -99,6 +99,9 @@ json_t *hone_serve_config(hone_serve_version *v) {
     json_t *hone =
         json_pack("{s:s, s:i, s:b, s:s, s:s}", "device", devices, "threads", w->threads, "inline", w->quick,
                   "batching", w->why ? w->why : "measured", "measured", w->kept ? "before" : "now");
+    json_object_set_new(hone, "memory_bytes", json_integer((json_int_t)hone_serve_memory_all(v)));
+    if (v->memory.limit)
+        json_object_set_new(hone, "memory_limit_bytes", json_integer((json_int_t)v->memory.limit));
     if (v->ragged.n) json_object_set_new(hone, "ragged", json_string(v->ragged.on ? "on" : v->ragged.why));
     json_object_set_new(hone, "run_ns", json_array());
     for (int k = 0; k < w->n_sizes; k++)
@@ -143,10 +146,11 @@ static json_t *statistics_of(hone_serve_version *v) {
                   "compute_infer", span_of(&c->infer), "compute_output", span_of(&c->output), "cache_hit",
                   span_of(&none), "cache_miss", span_of(&none));
     json_t *out =
-        json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[]}", "name", v->name, "version", number,
-                  "last_inference", (json_int_t)c->last_ms, "inference_count", (json_int_t)c->inferences,
-                  "execution_count", (json_int_t)c->executions, "inference_stats", inside, "response_stats",
-                  "batch_stats", batches, "memory_usage");
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[{s:s, s:i, s:I}]}", "name", v->name,
+                  "version", number, "last_inference", (json_int_t)c->last_ms, "inference_count",
+                  (json_int_t)c->inferences, "execution_count", (json_int_t)c->executions, "inference_stats",
+                  inside, "response_stats", "batch_stats", batches, "memory_usage", "type", "CPU", "id", 0,
+                  "byte_size", (json_int_t)hone_serve_memory_all(v));
     free(c);
     return out;
 }

@@ -22,13 +22,13 @@ static nghttp2_nv nv(const char *name, const char *value, size_t n) {
     return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name), n,
                         NGHTTP2_NV_FLAG_NO_COPY_NAME};
 }
-/* grpc-message: what is no plain ASCII as %XX. */
+/* grpc-message: what is no plain ASCII as %XX; nor a space at an end, with which HTTP/2 has no value. */
 static size_t escape(const char *text, char *out, size_t room) {
     static const char hex[] = "0123456789ABCDEF";
     size_t n = 0;
     for (; *text && n + 4 < room; text++) {
         const unsigned char b = (unsigned char)*text;
-        if (b >= ' ' && b < 127 && b != '%') out[n++] = (char)b;
+        if (b >= ' ' && b < 127 && b != '%' && (b != ' ' || (n && text[1]))) out[n++] = (char)b;
         else out[n++] = '%', out[n++] = hex[b >> 4], out[n++] = hex[b & 15];
     }
     return n;

@@ -136,29 +136,36 @@ static void loaded(void *arg, const hone_serve_error *e) { /* the core's thread 
     if (e->code) i->error = *e;
     hone_grpc_post(i);
 }
-/* A parameter of that name as a text, malloc'd; NULL: none. False: a parameter that is not there here. */
-static bool load_parameters(hone_grpc_item *i, const uint8_t *at, size_t n, char **config, bool *members) {
-    enum { PARAMETERS = 3, YES = 1, STRING = 3 };
+/* Out: the config, malloc'd, NULL: none; files. False: a parameter that is not there here, or wrong. */
+static bool load_parameters(hone_grpc_item *i, const uint8_t *at, size_t n, char **config,
+                            hone_serve_given *files, bool *members) {
+    enum { PARAMETERS = 3, YES = 1, STRING = 3, CONTENTS = 4 };
     hone_serve_wire w = {at, at + n, false};
     hone_serve_field f, v;
     while (hone_serve_wire_next(&w, &f)) {
         if (f.number != PARAMETERS || f.type != HONE_SERVE_BYTES) continue;
         hone_serve_wire entry = hone_serve_wire_of(&f);
-        char key[64] = "";
+        char key[NAME_ROOM] = "";
+        bool file = false;
         while (hone_serve_wire_next(&entry, &v)) {
             if (v.number == 1 && !hone_serve_text_of(&v, key, sizeof key)) *key = 0;
             if (v.number != 2 || v.type != HONE_SERVE_BYTES) continue;
             hone_serve_wire value = hone_serve_wire_of(&v);
             while (hone_serve_wire_next(&value, &f))
                 if (f.number == YES && !strcmp(key, "unload_dependents")) *members = f.value != 0;
-                else if (strcmp(key, "config") == 0 && f.number == STRING && f.type == HONE_SERVE_BYTES &&
-                         f.bytes && !*config && (*config = malloc(f.bytes + 1)))
+                else if (!strncmp(key, "file:", 5) && f.number == CONTENTS && f.type == HONE_SERVE_BYTES) {
+                    void *copy = malloc(f.bytes + 1);
+                    if (copy && f.bytes) memcpy(copy, f.data, f.bytes);
+                    if (!copy) hone_serve_fail(&i->error, 503, "no memory for '%.80s'", key);
+                    if (!copy || hone_serve_given_add(files, key, copy, f.bytes, &i->error)) return false;
+                    file = true;
+                } else if (strcmp(key, "config") == 0 && f.number == STRING && f.type == HONE_SERVE_BYTES &&
+                           f.bytes && !*config && (*config = malloc(f.bytes + 1)))
                     memcpy(*config, f.data, f.bytes), (*config)[f.bytes] = 0;
         }
-        if (strcmp(key, "config") != 0 && strcmp(key, "unload_dependents") != 0) {
+        if (!file && strcmp(key, "config") != 0 && strcmp(key, "unload_dependents") != 0) {
             hone_serve_fail(&i->error, 501,
-                            "parameter '%s' is not taken here; a model is loaded from the repository, with "
-                            "its config or one given",
+                            "parameter '%.80s' is not taken here: a text 'config' and bytes 'file:…' are",
                             key);
             return false;
         }
@@ -169,17 +176,18 @@ static bool load_or_unload(hone_grpc_item *i, const uint8_t *at, size_t n, bool 
     simple s;
     char *config = NULL;
     bool members = false;
-    if (!read_simple(i, at, n, &s) || !load_parameters(i, at, n, &config, &members)) {
-        free(config);
+    hone_serve_given files = {0};
+    if (!read_simple(i, at, n, &s) || !load_parameters(i, at, n, &config, &files, &members)) {
+        hone_serve_given_free(&files), free(config);
         return true;
     }
     size_t begun;
     hone_grpc_answer(i, &begun); /* an empty message, in case that it goes well; an error takes its place */
     hone_grpc_answered(i, begun);
     i->call->loop->at_work++;
-    if (load) hone_serve_load(core_of(i), s.text[1], config, loaded, i);
+    if (load) hone_serve_load(core_of(i), s.text[1], config, &files, loaded, i);
     else hone_serve_unload(core_of(i), s.text[1], members, loaded, i);
-    free(config);
+    hone_serve_given_free(&files), free(config);
     return false;
 }
 static bool model_load(hone_grpc_item *i, const uint8_t *at, size_t n) {

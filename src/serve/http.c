@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,7 @@
 
 /* POOL: beside a request's headers; libmicrohttpd clears all of a connection's memory after each request, so
    it is kept small. */
-enum { POOL = 32 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512, WAITING = 1024 };
+enum { POOL = 16 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512, WAITING = 1024 };
 
 struct hone_http {
     hone_server *server;
@@ -43,6 +42,7 @@ struct hone_http {
         int fd;
         uint64_t since; /* 0: between requests, or it is whole */
         bool body;      /* it is a body that comes */
+        hone_http_seen seen;
         struct connection *next, **back;
     } * connections;
     pthread_t sweeper;
@@ -50,37 +50,6 @@ struct hone_http {
     int stop[2];
 };
 extern const hone_http_route *hone_http_find(hone_http_call *, const char *url, bool post, bool metrics);
-
-/* ---- text ---- */
-
-bool hone_http_append(hone_http_text *t, const void *bytes, size_t n) {
-    if (t->room - t->n < n + 1 || !t->at) {
-        const size_t room = (t->n + n + 1) * 2 + 256;
-        char *more = realloc(t->at, room);
-        if (!more) return false;
-        t->at = more, t->room = room;
-    }
-    if (n) memcpy(t->at + t->n, bytes, n);
-    t->n += n, t->at[t->n] = 0;
-    return true;
-}
-bool hone_http_printf(hone_http_text *t, const char *format, ...) {
-    char text[SMALL * 2];
-    va_list args;
-    va_start(args, format);
-    const int n = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return n >= 0 && (size_t)n < sizeof text && hone_http_append(t, text, (size_t)n);
-}
-bool hone_http_quoted(hone_http_text *t, const char *text) {
-    bool good = hone_http_append(t, "\"", 1);
-    for (const char *p = text; good && *p; p++) {
-        if (*p == '"' || *p == '\\') good = hone_http_printf(t, "\\%c", *p);
-        else if ((unsigned char)*p < ' ') good = hone_http_printf(t, "\\u%04x", (unsigned char)*p);
-        else good = hone_http_append(t, p, 1);
-    }
-    return good && hone_http_append(t, "\"", 1);
-}
 
 /* ---- calls ---- */
 
@@ -248,6 +217,7 @@ static void begin_unpacking(hone_http_call *c) {
 /* ---- who may ask, and how often ---- */
 
 static bool key_good(const hone_http_call *c) {
+    if (!hone_serve_options(c->front->server)->api_keys) return true;
     const char *header = hone_http_header(c, "Authorization");
     if (header && !strncasecmp(header, "Bearer ", 7))
         return hone_serve_key_good(c->front->server, header + 7);
@@ -294,13 +264,18 @@ static bool too_often(hone_http_call *c) {
 
 /* ---- one call, step by step ---- */
 
-static void note_since(struct MHD_Connection *connection, uint64_t since, bool body) {
+static struct connection *note_since(struct MHD_Connection *connection, uint64_t since, bool body) {
     const union MHD_ConnectionInfo *i =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct connection *at = i ? i->socket_context : NULL;
-    if (!at) return;
+    if (!at) return NULL;
     __atomic_store_n(&at->body, body, __ATOMIC_RELAXED);
     __atomic_store_n(&at->since, since, __ATOMIC_RELAXED);
+    return at;
+}
+static void copy(char *to, size_t room, const char *text) { /* as much as fits */
+    const size_t n = strnlen(text, room - 1);
+    memcpy(to, text, n), to[n] = 0;
 }
 static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, const char *url,
                              const char *verb) {
@@ -310,8 +285,9 @@ static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, co
     c->front = f, c->connection = connection, c->json_bytes = c->length = -1, c->began = hone_serve_now();
     atomic_init(&c->state, HONE_CALL_BODY);
     atomic_fetch_add(&f->calls, 1);
-    note_since(connection, strcmp(verb, "POST") ? 0 : c->began, true);
-    snprintf(c->verb, sizeof c->verb, "%s", verb), snprintf(c->path, sizeof c->path, "%s", url);
+    struct connection *mine = note_since(connection, strcmp(verb, "POST") ? 0 : c->began, true);
+    c->seen = mine ? &mine->seen : NULL;
+    copy(c->verb, sizeof c->verb, verb), copy(c->path, sizeof c->path, url);
     const bool post = !strcmp(verb, "POST"), get = !strcmp(verb, "GET") || !strcmp(verb, "HEAD");
     const char *length = hone_http_header(c, "Content-Length"), *trace = hone_http_header(c, "traceparent");
     hone_serve_trace_begin(hone_serve_trace_of(f->server), trace, trace ? strlen(trace) : 0, c->trace,
@@ -443,6 +419,7 @@ static void connected(void *front, struct MHD_Connection *connection, void **at,
         *mine->back = mine->next;
         if (mine->next) mine->next->back = mine->back;
         pthread_mutex_unlock(&f->connecting);
+        hone_http_seen_free(&mine->seen);
         free(mine), *at = NULL;
     }
 }

@@ -18,6 +18,9 @@ typedef struct {
 bool hone_http_append(hone_http_text *, const void *, size_t);
 bool hone_http_printf(hone_http_text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool hone_http_quoted(hone_http_text *, const char *); /* as JSON */
+bool hone_http_number(hone_http_text *, int64_t);
+char *hone_http_digits(int64_t, char text[24]); /* within `text` */
+bool hone_http_text_append(hone_http_text *, const char *);
 
 typedef struct {
     const char *name;               /* in the table of routes; what of the path is a model is in the call */
@@ -33,6 +36,12 @@ typedef struct { /* where bytes of the body go after its JSON */
     size_t bytes;
     hone_value *texts; /* then at is ours, and unpacked when it is full */
 } hone_http_part;
+
+typedef struct { /* the JSON of a connection's last request */
+    char *text;
+    size_t n;
+    json_t *document; /* NULL: none yet */
+} hone_http_seen;
 
 /* What a finished call says to the front: */
 enum { HONE_CALL_BODY, HONE_CALL_SUBMITTED, HONE_CALL_SUSPENDED, HONE_CALL_DONE };
@@ -59,6 +68,7 @@ struct hone_http_call {
     hone_serve_version *held;
     hone_serve_request *request;
     json_t *document;
+    hone_http_seen *seen; /* the connection's; may be NULL */
     hone_http_part *part;
     int parts, at_part;
     size_t at_byte;
@@ -90,6 +100,9 @@ void hone_http_infer_finish(hone_http_call *);
 void hone_http_infer_reply(hone_http_call *); /* the request is done */
 void hone_http_infer_free(hone_http_call *);
 void hone_http_submit(hone_http_call *); /* c->request */
+/* http_seen.c: json_loadb, or what it made of the same text before, not to be changed */
+json_t *hone_http_seen_read(hone_http_seen *, const char *text, size_t, json_error_t *);
+void hone_http_seen_free(hone_http_seen *);
 /* http_data.c: JSON's numbers and texts to tensors and back */
 int hone_http_data_read(const json_t *data, hone_dtype, void *at, hone_value *texts, int64_t count,
                         const char *name, hone_serve_error *);

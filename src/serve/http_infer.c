@@ -8,7 +8,7 @@
 #include "serve/http.h"
 #include "serve/shared.h"
 
-enum { PARTS = 256, RANK = 16, ONE_PIECE = 8 << 10 };
+enum { PARTS = 256, RANK = 16, ONE_PIECE = 8 << 10, HEAD_ROOM = 600 };
 
 /* ---- before the body ---- */
 
@@ -161,7 +161,8 @@ static int output_known(const hone_http_call *c, const char *name) { /* -1: ther
 static void read_json(hone_http_call *c) {
     json_error_t where;
     c->parsed = true;
-    c->document = json_loadb(c->text.at ? c->text.at : "", c->text.n, JSON_REJECT_DUPLICATES, &where);
+    c->document = hone_http_seen_read(c->json_bytes > 0 ? c->seen : NULL, c->text.at ? c->text.at : "",
+                                      c->text.n, &where);
     const json_t *inputs = json_object_get(c->document, "inputs"),
                  *outputs = json_object_get(c->document, "outputs"), *one;
     const json_t *parameters = json_object_get(c->document, "parameters");
@@ -385,9 +386,11 @@ static bool one_output(hone_http_call *c, reply *r, reply_output *o) {
         return false;
     }
     bool good = hone_http_append(t, "{\"name\":", 8) && hone_http_quoted(t, p->name) &&
-                hone_http_printf(t, ",\"datatype\":\"%s\",\"shape\":[", hone_serve_type_name(d));
+                hone_http_text_append(t, ",\"datatype\":\"") &&
+                hone_http_text_append(t, hone_serve_type_name(d)) &&
+                hone_http_text_append(t, "\",\"shape\":[");
     for (int k = 0; good && k < hone_value_rank(o->value); k++)
-        good = hone_http_printf(t, k ? ",%lld" : "%lld", (long long)hone_value_dims(o->value)[k]);
+        good = (!k || hone_http_append(t, ",", 1)) && hone_http_number(t, hone_value_dims(o->value)[k]);
     good = good && hone_http_append(t, "],", 2);
     if (*o->place.name) {
         o->binary = false;
@@ -404,7 +407,8 @@ static bool one_output(hone_http_call *c, reply *r, reply_output *o) {
         if (!(o->packed = malloc(o->bytes + 1))) return false;
         hone_serve_text_pack(o->value, o->packed);
     } else o->bytes = hone_value_bytes(o->value);
-    return good && hone_http_printf(t, "\"parameters\":{\"binary_data_size\":%zu}}", o->bytes);
+    return good && hone_http_text_append(t, "\"parameters\":{\"binary_data_size\":") &&
+           hone_http_number(t, (int64_t)o->bytes) && hone_http_append(t, "}}", 2);
 }
 static void send_pieces(hone_http_call *c, reply *r) {
     struct MHD_IoVec *pieces = calloc((size_t)r->outputs + 1, sizeof *pieces);
@@ -420,8 +424,9 @@ static void send_pieces(hone_http_call *c, reply *r) {
     }
     /* one write; or to be compressed */
     if (all < ONE_PIECE || (accepted && (strstr(accepted, "gzip") || strstr(accepted, "deflate")))) {
-        hone_http_text t = {0};
-        bool good = hone_http_append(&t, r->head.at, head);
+        hone_http_text t = r->head;
+        bool good = true;
+        r->head = (hone_http_text){0};
         for (int k = 0; good && k < r->outputs; k++)
             if (r->output[k].binary)
                 good = hone_http_append(
@@ -448,10 +453,10 @@ static void send_pieces(hone_http_call *c, reply *r) {
         else (void)MHD_add_response_header(c->reply, "Content-Type", "application/octet-stream");
     }
     free(pieces);
-    char text[32];
-    snprintf(text, sizeof text, "%zu", head);
+    char number[24];
     if (c->reply && all > head)
-        (void)MHD_add_response_header(c->reply, "Inference-Header-Content-Length", text);
+        (void)MHD_add_response_header(c->reply, "Inference-Header-Content-Length",
+                                      hone_http_digits((int64_t)head, number));
 }
 void hone_http_infer_reply(hone_http_call *c) {
     if (c->request->error.code) {
@@ -471,15 +476,17 @@ void hone_http_infer_reply(hone_http_call *c) {
         return;
     }
     c->times = c->request->times;
-    r->request = c->request, c->request = NULL; /* its values live until they were sent */
+    r->request = c->request, c->request = NULL;    /* its values live until they were sent */
+    r->head.at = malloc(r->head.room = HEAD_ROOM); /* most fit */
+    if (!r->head.at) r->head.room = 0;
     bool good = hone_http_append(&r->head, "{", 1);
     if (id && *id)
         good = good && hone_http_append(&r->head, "\"id\":", 5) && hone_http_quoted(&r->head, id) &&
                hone_http_append(&r->head, ",", 1);
     good = good && hone_http_append(&r->head, "\"model_name\":", 13) &&
-           hone_http_quoted(&r->head, c->model) &&
-           hone_http_printf(&r->head, ",\"model_version\":\"%lld\",\"outputs\":[",
-                            (long long)hone_serve_version_number(c->held));
+           hone_http_quoted(&r->head, c->model) && hone_http_text_append(&r->head, ",\"model_version\":\"") &&
+           hone_http_number(&r->head, hone_serve_version_number(c->held)) &&
+           hone_http_text_append(&r->head, "\",\"outputs\":[");
     for (int k = 0; good && k < r->outputs; k++)
         good = (!k || hone_http_append(&r->head, ",", 1)) && one_output(c, r, &r->output[k]);
     good = good && hone_http_append(&r->head, "]}", 2);

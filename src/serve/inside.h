@@ -6,6 +6,7 @@
 #ifndef HONE_SERVE_INSIDE_H
 #define HONE_SERVE_INSIDE_H
 #include "serve/core.h"
+#include "serve/given.h"
 #include "serve/shared.h"
 
 enum { HONE_SERVE_SIZES = 12, HONE_SERVE_COUNTED = 64, HONE_SERVE_BUCKETS = 96 };
@@ -80,6 +81,9 @@ struct hone_serve_version {
     hone_serve_sequences *sequences; /* NULL: requests have no past */
     hone_serve_way way;
     hone_serve_ragged ragged;
+    struct { /* bytes; the limit 0: none */
+        int64_t limit, weights, packed, tensors;
+    } memory;
     char *why; /* way.why, where it is ours */
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -111,14 +115,17 @@ typedef struct {
     int n_slots;
     bool wanted;    /* loaded, or to be: 0 after unload, until load */
     bool seen;      /* by the scan that is under way */
+    bool named;     /* at the start, itself: it must be there */
     json_t *graph;  /* the config of an ensemble, as last read; NULL: it is none */
     int round;      /* of ensembles: when it was last looked at; < 0: that is under way */
     json_t *config; /* given with load; NULL: the folder's */
+    char *given;    /* the folder of files that came with load, gone by now; NULL: it is the repository's */
     int64_t stamp;  /* of the folder's config */
 } hone_serve_entry;
 
 typedef struct hone_serve_task {
     char *name, *config;
+    hone_serve_given files;
     bool load, members;
     hone_serve_loaded *done;
     void *arg;
@@ -150,7 +157,8 @@ struct hone_serve_core {
 
 /* core.c */
 hone_status hone_serve_core_start(const hone_server_options *, hone_serve_core **out);
-void hone_serve_core_go(hone_serve_core *); /* loads the repository; back when that is done */
+void hone_serve_core_go(hone_serve_core *);           /* loads the repository; back when that is done */
+hone_status hone_serve_core_named(hone_serve_core *); /* what was asked for by its name is there */
 void hone_serve_core_drain(hone_serve_core *);
 void hone_serve_core_free(hone_serve_core *);
 void hone_serve_tell(hone_serve_core *, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -173,6 +181,13 @@ void hone_serve_version_end(hone_serve_version *); /* nobody holds it */
 int hone_serve_measure(hone_serve_version *, hone_serve_error *);
 /* Made up inputs of so many rows, and room for outputs behind them, malloc'd; NULL: there are none. */
 hone_value **hone_serve_made_inputs(const hone_serve_version *, int64_t rows);
+/* memory.c: a limit of what weights and the tensors of all instances take. _begin: of weights */
+int hone_serve_memory_begin(hone_serve_version *, hone_serve_error *);
+int64_t hone_serve_memory_room(const hone_serve_version *); /* for one instance's tensors; 0: no limit */
+/* after a session's largest run; adds its tensors where it `stays` */
+int hone_serve_memory_note(hone_serve_version *, const hone_session *, bool stays, hone_serve_error *);
+int hone_serve_memory_over(const hone_serve_version *, const char *why, hone_serve_error *); /* the error */
+int64_t hone_serve_memory_all(const hone_serve_version *);
 /* ragged.c */
 int hone_serve_ragged_read(hone_serve_version *, hone_serve_error *);
 void hone_serve_ragged_try(hone_serve_version *, hone_session *);

@@ -60,9 +60,9 @@ bool hone_serve_learned_key(const hone_serve_version *v, const hone_serve_way *t
     h = hash_text(hash_text(h, dims ? dims : ""), c->o.precision ? c->o.precision : "");
     const char *devices = hone_serve_device_list(v);
     h = hash_text(h, devices ? devices : "");
-    snprintf(numbers, sizeof numbers, "%d %llu %d %d %d %d %llu %d", c->cores,
-             (unsigned long long)c->latency_goal_ns, told->max_batch, told->instances, told->threads,
-             told->n_sizes, (unsigned long long)told->delay_ns, v->sequences != NULL);
+    snprintf(numbers, sizeof numbers, "%lld %d %llu %d %d %d %d %llu %d", (long long)v->memory.limit,
+             c->cores, (unsigned long long)c->latency_goal_ns, told->max_batch, told->instances,
+             told->threads, told->n_sizes, (unsigned long long)told->delay_ns, v->sequences != NULL);
     h = hash_text(h, numbers);
     h = hash_text(h, told->why ? told->why : "");
     h = hash(h, told->sizes, sizeof *told->sizes * (size_t)told->n_sizes);

@@ -176,7 +176,7 @@ static int session(hone_serve_version *v, int k, int threads, hone_session **out
     char device[64];
     hone_options_default(&o);
     o.device = hone_serve_device(hone_serve_device_list(v), k, device);
-    o.threads = threads, o.limit_ms = v->core->o.run_ms;
+    o.threads = threads, o.limit_ms = v->core->o.run_ms, o.limit_bytes = hone_serve_memory_room(v);
     const char *p = v->core->o.precision;
     if (p)
         o.precision = !strcmp(p, "bf16")   ? HONE_DTYPE_BF16
@@ -214,15 +214,20 @@ static void find_sizes(hone_serve_version *v, hone_session *s, int most) {
 /* Sessions for all instances, and their plans, before the first request. */
 static int stage(hone_serve_version *v, hone_serve_error *e) {
     const hone_serve_way *w = &v->way;
+    v->memory.tensors = 0;
     v->instance = calloc((size_t)w->instances, sizeof *v->instance);
     if (!v->instance) return hone_serve_fail(e, 503, "no memory for model '%s'", v->name);
     for (; v->n_instances < w->instances; v->n_instances++) {
         if (session(v, v->n_instances, w->threads, &v->instance[v->n_instances].session, e)) return e->code;
         for (int k = 0; k < w->n_sizes && w->alone_ns; k++) {
             trial t;
-            if (trial_begin(v, w->sizes[k], 1, &t))
-                (void)hone_session_run(v->instance[v->n_instances].session, t.in, t.out), trial_end(&t);
+            if (!trial_begin(v, w->sizes[k], 1, &t)) continue;
+            const hone_status s = hone_session_run(v->instance[v->n_instances].session, t.in, t.out);
+            trial_end(&t);
+            if (s == HONE_NO_MEMORY && v->memory.limit) hone_serve_memory_over(v, hone_error(), e);
         }
+        if (!e->code && w->alone_ns) hone_serve_memory_note(v, v->instance[v->n_instances].session, true, e);
+        if (e->code) return v->n_instances++, e->code;
     }
     if (w->alone_ns) hone_serve_ragged_try(v, v->instance[0].session);
     return 0;
@@ -298,6 +303,19 @@ static void choose(hone_serve_version *v, const hone_serve_way *told, bool joine
     }
     v->way = keep;
 }
+/* A session that a run of one row fits into the memory of, if need be by having one instance. */
+static int first_session(hone_serve_version *v, bool free_choice, hone_session **out, hone_serve_error *e) {
+    for (trial t; !session(v, 0, 1, out, e);) {
+        if (!v->memory.limit || !trial_begin(v, 1, 1, &t)) return 0;
+        const hone_status s = hone_session_run(*out, t.in, t.out);
+        trial_end(&t);
+        if (s != HONE_NO_MEMORY) return s ? 0 : hone_serve_memory_note(v, *out, false, e);
+        if (!free_choice || v->way.instances == 1) return hone_serve_memory_over(v, hone_error(), e);
+        hone_session_free(*out), *out = NULL;
+        v->way.instances = 1;
+    }
+    return e->code;
+}
 int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
     hone_serve_way *w = &v->way, told = {0};
     hone_session *one = NULL, *all = NULL;
@@ -313,14 +331,15 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
         w->quick = w->alone_ns && w->alone_ns < QUICK_NS && !w->delay_ns;
         return stage(v, e);
     }
-    if (session(v, 0, 1, &one, e)) return e->code;
+    const int devices = hone_serve_devices(hone_serve_device_list(v));
+    if (devices) w->instances = devices;
+    if (told.instances) w->instances = told.instances * (devices ? devices : 1);
+    if (first_session(v, !devices && !told.instances, &one, e)) goto out;
     const uint64_t from = hone_serve_now(), work = worked(), alone = w->alone_ns = time_runs(v, one, 1);
     /* a thread that had to wait for its core shares the machine: such figures are used, and not kept */
     const bool calm = (double)(worked() - work) > CALM * (double)(hone_serve_now() - from);
     uint64_t wide = 0;
     w->threads = 1, w->ns[0] = alone;
-    const int devices = hone_serve_devices(hone_serve_device_list(v));
-    if (devices) w->instances = devices;
     if (alone > QUICK_NS && v->core->cores > 1 &&
         !devices) { /* below that a team costs more than it brings */
         if (session(v, 0, v->core->cores, &all, e)) goto out;
@@ -328,7 +347,6 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
         if (wide && (double)wide < 0.8 * (double)alone) w->threads = v->core->cores, w->ns[0] = wide;
     }
     if (told.threads) w->threads = told.threads;
-    if (told.instances) w->instances = told.instances * (devices ? devices : 1);
     hone_session *use = w->threads > 1 && all ? all : one;
     w->delay_ns = told.delay_ns;
     /* who is to wait for others waits in the queue */

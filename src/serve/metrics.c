@@ -163,6 +163,19 @@ bool hone_serve_metrics_write(hone_serve_core *c, hone_http_text *t) {
         if (all[k].version->sequences)
             good = hone_http_printf(t, "hone_sequences") && labels(t, &all[k]) &&
                    hone_http_printf(t, "} %d\n", all[k].sequences);
+    static const char *const memories[][2] = {
+        {"hone_model_memory_bytes", "Bytes of weights and of the tensors of all instances"},
+        {"hone_model_memory_limit_bytes", "Bytes that a model may take"}};
+    for (int m = 0; m < 2 && good; m++) {
+        good = head(t, memories[m][0], memories[m][1], "gauge");
+        for (int k = 0; k < n && good; k++) {
+            const hone_serve_version *v = all[k].version;
+            if (v->ensemble || (m && !v->memory.limit)) continue;
+            good =
+                hone_http_printf(t, "%s", memories[m][0]) && labels(t, &all[k]) &&
+                hone_http_printf(t, "} %lld\n", (long long)(m ? v->memory.limit : hone_serve_memory_all(v)));
+        }
+    }
     good = good && head(t, "nv_model_load_duration_secs", "Model load time in seconds", "gauge");
     for (int k = 0; k < n && good; k++)
         good = hone_http_printf(t, "nv_model_load_duration_secs") && labels(t, &all[k]) &&
@@ -203,15 +216,17 @@ void hone_http_status(hone_http_call *c) {
                 json_object_set_new(sizes, number, json_integer((json_int_t)s->batch[b].infer.count));
         }
         json_t *one = json_pack(
-            "{s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:o}",
+            "{s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:I, s:I, s:f, "
+            "s:o}",
             "name", all[k].version->name, "version", (json_int_t)all[k].version->number, "waiting",
             all[k].waiting, "running", all[k].running, "requests", (json_int_t)s->success.count, "failed",
             (json_int_t)s->fail.count, "inferences", (json_int_t)s->inferences, "runs",
             (json_int_t)s->executions, "p50_us", quantile(s->took, 0.5), "p90_us", quantile(s->took, 0.9),
             "p99_us", quantile(s->took, 0.99), "queue_p99_us", quantile(s->waited, 0.99), "infer_us",
             s->infer.count ? (double)s->infer.ns / 1000 / (double)s->infer.count : 0.0, "instances",
-            w->instances, "threads", w->threads, "max_batch", w->max_batch, "load_s",
-            (double)s->load_ns * 1e-9, "batches", sizes);
+            w->instances, "threads", w->threads, "max_batch", w->max_batch, "memory_bytes",
+            (json_int_t)hone_serve_memory_all(all[k].version), "memory_limit_bytes",
+            (json_int_t)all[k].version->memory.limit, "load_s", (double)s->load_ns * 1e-9, "batches", sizes);
         if (one) json_array_append_new(models, one);
     }
     if (all) rows_free(all, n);

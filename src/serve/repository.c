@@ -52,15 +52,18 @@ static int by_number(const void *a, const void *b) {
     const int64_t x = ((const found *)a)->number, y = ((const found *)b)->number;
     return (x > y) - (x < y);
 }
+static const char *folder_of(const hone_serve_entry *e) { return e->given ? e->given : e->folder; }
 static int versions_in(hone_serve_core *c, const hone_serve_entry *e, found *out) {
+    const char *from = folder_of(e);
     int n = 0;
-    if (e->lone) {
+    if (e->lone && !e->given) {
         out[0].number = 1, out[0].stamp = strncmp(e->lone, "zoo:", 4) ? stamp_of(e->lone) : 1;
         snprintf(out[0].path, PATHS, "%s", e->lone);
         return out[0].stamp != 0;
     }
-    DIR *d = opendir(e->folder);
-    watch(c, e->folder);
+    if (!from) return 0;
+    DIR *d = opendir(from);
+    if (!e->given) watch(c, from);
     if (e->graph) { /* its versions are folders with nothing in them, or the only one is 1 */
         for (struct dirent *at; d && n < VERSIONS && (at = readdir(d));)
             if (a_version(at->d_name, &out[n].number)) out[n].stamp = 1, *out[n].path = 0, n++;
@@ -72,10 +75,9 @@ static int versions_in(hone_serve_core *c, const hone_serve_entry *e, found *out
     for (struct dirent *at; d && n < VERSIONS && (at = readdir(d));) {
         char folder[PATHS];
         if (!a_version(at->d_name, &out[n].number)) continue;
-        if (snprintf(folder, sizeof folder, "%s/%s", e->folder, at->d_name) > PATHS - 16 ||
-            !is_folder(folder))
+        if (snprintf(folder, sizeof folder, "%s/%s", from, at->d_name) > PATHS - 16 || !is_folder(folder))
             continue;
-        watch(c, folder);
+        if (!e->given) watch(c, folder);
         snprintf(out[n].path, PATHS, "%.4080s/model.onnx", folder);
         if ((out[n].stamp = stamp_of(out[n].path))) n++;
     }
@@ -124,6 +126,8 @@ static hone_serve_entry *see(hone_serve_core *c, const char *name, const char *f
                                   .folder = folder ? strdup(folder) : NULL,
                                   .lone = lone ? strdup(lone) : NULL};
         fresh.wanted = !c->o.explicit_load || one_of(c->o.load, name);
+        fresh.named = !is_folder(c->o.repository);
+        for (const char *const *l = c->o.load; l && *l; l++) fresh.named |= !strcmp(*l, name);
         pthread_rwlock_wrlock(&c->lock);
         if (fresh.name && (fresh.folder || !folder) && (fresh.lone || !lone) &&
             (more = realloc(c->entry, sizeof *more * (size_t)(c->n_entries + 1)))) {
@@ -185,20 +189,23 @@ static void tell_ready(hone_serve_core *c, const hone_serve_version *v) {
                     v->name, (long long)v->number, ms, (double)w->ns[0] * 1e-6, w->instances,
                     w->instances == 1 ? "" : "s", w->threads, w->threads == 1 ? "" : "s", batches, states);
 }
+static bool told_by_start(hone_serve_core *c, const hone_serve_entry *e) { /* which fails, and says why */
+    return e->named && hone_serve_health_of(c) == HONE_SERVE_STARTING;
+}
 /* `member`: of an ensemble; else NULL. */
-static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, json_t *config,
+static bool load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, json_t *config,
                      hone_serve_version *const *member, hone_serve_error *err) {
     hone_serve_slot *s = slot_of(c, e, f->number);
     if (!s || (s->stamp == f->stamp && (s->version || s->state == HONE_SERVE_UNAVAILABLE))) {
         if (s && !s->version && s->reason) hone_serve_fail(err, 400, "%s", s->reason);
-        return;
+        return s && s->version;
     }
     hone_serve_error why = {0};
     s->stamp = f->stamp;
     put(c, s, s->version ? HONE_SERVE_LOADED : HONE_SERVE_LOADING, s->version, NULL);
     hone_serve_version *v =
-        member ? hone_serve_version_of_members(c, e->name, f->number, config, e->folder, member, &why)
-               : hone_serve_version_load(c, e->name, f->number, f->path, config, e->folder, &why);
+        member ? hone_serve_version_of_members(c, e->name, f->number, config, folder_of(e), member, &why)
+               : hone_serve_version_load(c, e->name, f->number, f->path, config, folder_of(e), &why);
     if (v) {
         v->stamp = f->stamp;
         put(c, s, HONE_SERVE_LOADED, v, NULL);
@@ -206,13 +213,16 @@ static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, js
     } else {
         for (char *p = why.text; *p; p++)
             if (*p == '\n') *p = ' ';
-        hone_serve_tell(c, "%s version %lld: refused: %s", e->name, (long long)f->number, why.text);
+        if (!e->named ||
+            hone_serve_health_of(c) != HONE_SERVE_STARTING) /* else the start fails, and says it */
+            hone_serve_tell(c, "%s version %lld: refused: %s", e->name, (long long)f->number, why.text);
         if (s->version)
             hone_serve_tell(c, "%s version %lld: what was loaded before goes on", e->name,
                             (long long)f->number);
         put(c, s, s->version ? HONE_SERVE_LOADED : HONE_SERVE_UNAVAILABLE, s->version, why.text);
         *err = why;
     }
+    return v != NULL;
 }
 static void refuse(hone_serve_core *c, hone_serve_entry *e, const hone_serve_error *err, bool drop) {
     hone_serve_slot *s = slot_of(c, e, e->n_slots ? e->slot[e->n_slots - 1].number : 1);
@@ -220,7 +230,7 @@ static void refuse(hone_serve_core *c, hone_serve_entry *e, const hone_serve_err
     if (drop) hone_serve_entry_empty(c, e, err->text);
     if (s && !s->version && !known) {
         put(c, s, HONE_SERVE_UNAVAILABLE, NULL, err->text);
-        hone_serve_tell(c, "%s: refused: %s", e->name, err->text);
+        if (!told_by_start(c, e)) hone_serve_tell(c, "%s: refused: %s", e->name, err->text);
     }
 }
 /* Brings what is loaded of one model to what lies there, and to this config. */
@@ -241,11 +251,13 @@ static void bring_with(hone_serve_core *c, hone_serve_entry *e, json_t *config,
         own = (int64_t)((uint64_t)own * 31u + (uint64_t)member[k]->stamp + (uint64_t)member[k]->number);
     free(text);
     const int n = by_policy(config, f, versions_in(c, e, f));
+    int good = 0;
     for (int k = 0; k < n; k++) {
         f[k].stamp ^= own;
-        load_one(c, e, &f[k], config, member, err);
+        good += load_one(c, e, &f[k], config, member, err);
     }
-    for (int s = 0; s < e->n_slots; s++) {
+    /* files that came with a request and do not load change nothing */
+    for (int s = 0; s < e->n_slots && (good || !e->given); s++) {
         bool there = false;
         for (int k = 0; k < n; k++) there |= f[k].number == e->slot[s].number;
         if (there || (!e->slot[s].version && e->slot[s].state == HONE_SERVE_UNAVAILABLE)) continue;
@@ -260,7 +272,7 @@ static void bring_with(hone_serve_core *c, hone_serve_entry *e, json_t *config,
 static void bring(hone_serve_core *c, hone_serve_entry *e, hone_serve_error *err) {
     err->code = 0;
     if (!e->wanted) return;
-    json_t *config = e->config ? json_incref(e->config) : hone_serve_config_read(e->folder, err);
+    json_t *config = e->config ? json_incref(e->config) : hone_serve_config_read(folder_of(e), err);
     if (!config) {
         if (!err->code) hone_serve_fail(err, 503, "no memory for model '%s'", e->name);
         refuse(c, e, err, false);
@@ -436,6 +448,7 @@ hone_status hone_serve_scan(hone_serve_core *c, bool first) {
     }
     for (int k = 0; k < c->n_entries; k++) {
         hone_serve_entry *e = &c->entry[k];
+        if (e->given) continue; /* not the folder's, until it is loaded from there again, or unloaded */
         if (e->seen) bring(c, e, &err);
         else {
             hone_serve_entry_empty(c, e, "it is not in the repository any more");
@@ -450,39 +463,85 @@ hone_status hone_serve_scan(hone_serve_core *c, bool first) {
             c, "no models in %s: NAME/VERSION/model.onnx, NAME/model.onnx or NAME.onnx are looked for", root);
     return HONE_OK;
 }
+/* Takes out rows that a load left which changed nothing; `before`: a row for each version there was. */
+static void forget_new(hone_serve_core *c, hone_serve_entry *e, const int64_t *before, int n) {
+    pthread_rwlock_wrlock(&c->lock);
+    int kept = 0;
+    for (int k = 0; k < e->n_slots; k++) {
+        bool known = e->slot[k].version != NULL;
+        for (int b = 0; b < n; b++) known |= before[b] == e->slot[k].number;
+        if (known) e->slot[kept++] = e->slot[k];
+        else free(e->slot[k].reason);
+    }
+    e->n_slots = kept;
+    pthread_rwlock_unlock(&c->lock);
+}
+/* From files that came along, or from the repository with another config or its own. What cannot be loaded
+   changes nothing of an entry whose files came with a request, or of one that they were to replace. */
+static void load_entry(hone_serve_core *c, hone_serve_entry *entry, const hone_serve_task *t, json_t *config,
+                       hone_serve_error *e) {
+    char *before = entry->given, *folder = NULL;
+    json_t *had = entry->config;
+    int64_t numbers[VERSIONS];
+    int n = 0;
+    while (n < entry->n_slots && n < VERSIONS) numbers[n] = entry->slot[n].number, n++;
+    if (!t->files.n && !entry->folder && !entry->lone) {
+        hone_serve_fail(e, 400, "failed to load '%.200s', it is not in the repository", t->name);
+        return;
+    }
+    if (t->files.n && !(folder = hone_serve_given_write(&t->files, e))) return;
+    entry->given = folder, entry->config = json_incref(config);
+    for (int k = 0; k < entry->n_slots; k++)
+        if (!entry->slot[k].version) entry->slot[k].stamp = 0; /* what failed is tried again */
+    const bool wanted = entry->wanted;
+    entry->wanted = true;
+    bring(c, entry, e);
+    bool taken = !folder || !e->code;
+    for (int k = 0; k < entry->n_slots && !taken; k++)
+        taken = entry->slot[k].version && !strncmp(entry->slot[k].version->path, folder, strlen(folder));
+    if (c->o.explicit_load && taken) want_members(c, entry);
+    bring_ensembles(c);
+    if (folder) hone_serve_given_remove(folder);
+    if (taken) json_decref(had), free(before);
+    else {
+        if (n) forget_new(c, entry, numbers, n);
+        json_decref(entry->config), free(folder);
+        entry->given = before, entry->config = had, entry->wanted = wanted;
+    }
+    if (!e->code && entry->graph && !member_ready(c, entry))
+        hone_serve_fail(e, 400, "failed to load '%s': %.400s", entry->name,
+                        entry->n_slots && entry->slot[entry->n_slots - 1].reason
+                            ? entry->slot[entry->n_slots - 1].reason
+                            : "it is not available");
+}
+static void do_load(hone_serve_core *c, const hone_serve_task *t, hone_serve_error *e) {
+    json_error_t where;
+    hone_serve_entry *entry;
+    if (!entry_of(c, t->name)) (void)hone_serve_scan(c, false); /* it may have come just now */
+    if (!(entry = entry_of(c, t->name)) && t->files.n) entry = see(c, t->name, NULL, NULL);
+    if (!entry) {
+        hone_serve_fail(e, 400, "failed to load '%.200s', it is not in the repository", t->name);
+        return;
+    }
+    json_t *config = t->config ? json_loads(t->config, JSON_REJECT_DUPLICATES, &where) : NULL;
+    if (t->config && !json_is_object(config))
+        hone_serve_fail(e, 400, "load '%.200s': its config is no JSON object%s%s", t->name,
+                        config ? "" : ": ", config ? "" : where.text);
+    else if (!config || !hone_serve_config_lengthen(config, "config", e)) load_entry(c, entry, t, config, e);
+    json_decref(config);
+}
 void hone_serve_do(hone_serve_core *c, hone_serve_task *t) {
     hone_serve_error e = {0};
-    hone_serve_entry *entry;
-    if (t->load && !entry_of(c, t->name)) (void)hone_serve_scan(c, false); /* it may have come just now */
-    if (!(entry = entry_of(c, t->name)))
-        hone_serve_fail(&e, 400, "failed to %s '%.200s', it is not in the repository",
-                        t->load ? "load" : "unload", t->name);
-    else if (!t->load) {
+    hone_serve_entry *entry = entry_of(c, t->name);
+    if (t->load) do_load(c, t, &e);
+    else if (!entry)
+        hone_serve_fail(&e, 400, "failed to unload '%.200s', it is not in the repository", t->name);
+    else {
         entry->wanted = false;
+        free(entry->given), entry->given = NULL;
         hone_serve_entry_empty(c, entry, "unloaded");
         if (t->members) unload_members(c, entry);
         bring_ensembles(c);
-    } else {
-        json_error_t where;
-        json_t *config = t->config ? json_loads(t->config, JSON_REJECT_DUPLICATES, &where) : NULL;
-        if (t->config && !json_is_object(config))
-            hone_serve_fail(&e, 400, "load '%s': its config is no JSON object: %s", t->name, where.text);
-        else if (!config || !hone_serve_config_lengthen(config, "config", &e)) {
-            json_decref(entry->config);
-            entry->config = json_incref(config);
-            entry->wanted = true;
-            for (int k = 0; k < entry->n_slots; k++)
-                if (!entry->slot[k].version) entry->slot[k].stamp = 0; /* what failed is tried again */
-            bring(c, entry, &e);
-            if (c->o.explicit_load) want_members(c, entry);
-            bring_ensembles(c);
-            if (!e.code && entry->graph && !member_ready(c, entry))
-                hone_serve_fail(&e, 400, "failed to load '%s': %.400s", entry->name,
-                                entry->n_slots && entry->slot[entry->n_slots - 1].reason
-                                    ? entry->slot[entry->n_slots - 1].reason
-                                    : "it is not available");
-        }
-        json_decref(config);
     }
     t->done(t->arg, &e);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/given.h"
 #include "serve/http.h"
 #include "serve/shared.h"
 
@@ -69,22 +70,30 @@ static void loaded(void *call, const hone_serve_error *e) {
     c->error = *e;
     hone_http_release(c);
 }
+static void load_body(hone_http_call *c) { c->raw = true; } /* files make it larger than other JSON */
 static void load(hone_http_call *c) {
-    if (!body_json(c)) return;
-    const json_t *parameters = json_object_get(c->document, "parameters");
+    const int64_t most = hone_serve_options(hone_http_server(c))->max_json_bytes;
+    hone_serve_given files = {0};
     const char *name;
     json_t *value;
+    if (c->text.n) hone_serve_given_cut(&files, c->text.at, &c->text.n, &c->error);
+    if (!c->error.code && c->text.n > (size_t)most)
+        hone_serve_fail(&c->error, 413, "JSON of %zu bytes beside the files; at most %lld are taken",
+                        c->text.n, (long long)most);
+    const json_t *parameters =
+        !c->error.code && body_json(c) ? json_object_get(c->document, "parameters") : NULL;
     json_object_foreach((json_t *)parameters, name, value) {
-        if (!strncmp(name, "file:", 5))
-            hone_serve_fail(&c->error, 501, "models come from the repository's folder; '%.80s' is not taken",
-                            name);
+        if (c->error.code) break;
+        if (!strncmp(name, "file:", 5)) hone_serve_given_name(&files, name, value, &c->error);
         else if (strcmp(name, "config") == 0 && !json_is_string(value))
             hone_serve_fail(&c->error, 400, "the parameter 'config' is JSON in a text");
-        if (c->error.code) return;
     }
-    c->waiting = true;
-    hone_serve_load(hone_http_core(c), c->model, json_string_value(json_object_get(parameters, "config")),
-                    loaded, c);
+    if (!c->error.code) {
+        c->waiting = true;
+        hone_serve_load(hone_http_core(c), c->model, json_string_value(json_object_get(parameters, "config")),
+                        &files, loaded, c);
+    }
+    hone_serve_given_free(&files);
 }
 static void unload(hone_http_call *c) {
     if (!body_json(c)) return;
@@ -115,35 +124,21 @@ static void region_register(hone_http_call *c) {
                                     (uint64_t)bytes, &c->error))
         hone_http_answer_empty(c, 200);
 }
-/* Base64 to at most `room` bytes; how many there are, or 0: it is none, or longer. */
-static size_t unpacked(const char *text, uint8_t *out, size_t room) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const size_t length = strlen(text);
-    size_t n = 0;
-    uint32_t bits = 0;
-    for (size_t k = 0; k < length; k++) {
-        const char *at = text[k] == '=' ? NULL : strchr(digits, text[k]);
-        if (!at) return length - k <= 2 && strspn(text + k, "=") == length - k ? n : 0;
-        bits = bits << 6 | (uint32_t)(at - digits);
-        if (k % 4 == 0) continue;
-        if (n == room) return 0;
-        out[n++] = (uint8_t)(bits >> (6 - 2 * (k % 4)));
-    }
-    return n;
-}
 static void region_register_cuda(hone_http_call *c) {
     uint8_t handle[128];
     if (!body_json(c)) return;
     const char *text = json_string_value(json_object_get(json_object_get(c->document, "raw_handle"), "b64"));
     const json_int_t device = json_integer_value(json_object_get(c->document, "device_id")),
                      bytes = json_integer_value(json_object_get(c->document, "byte_size"));
-    const size_t n = text ? unpacked(text, handle, sizeof handle) : 0;
-    if (!n || bytes <= 0)
+    const size_t length = text ? strlen(text) : 0;
+    const int64_t n =
+        length && length / 4 * 3 + 4 <= sizeof handle ? hone_serve_base64(text, length, handle) : 0;
+    if (n <= 0 || bytes <= 0)
         hone_serve_fail(
             &c->error, 400,
             "region '%.100s': 'raw_handle' ({\"b64\": …}), 'device_id' and 'byte_size' are wanted", c->model);
-    else if (!hone_serve_shared_add_cuda(hone_serve_shared_of(hone_http_core(c)), c->model, handle, n, device,
-                                         (uint64_t)bytes, &c->error))
+    else if (!hone_serve_shared_add_cuda(hone_serve_shared_of(hone_http_core(c)), c->model, handle, (size_t)n,
+                                         device, (uint64_t)bytes, &c->error))
         hone_http_answer_empty(c, 200);
 }
 static void region_unregister(hone_http_call *c) {
@@ -170,7 +165,7 @@ static const struct {
     {"/v2/models/M[V]/classify",
      {"classify", true, false, hone_http_classify_body, hone_http_classify_finish}},
     {"/v2/repository/index", {"index", true, false, NULL, repository_index}},
-    {"/v2/repository/models/M/load", {"load", true, false, NULL, load}},
+    {"/v2/repository/models/M/load", {"load", true, false, load_body, load}},
     {"/v2/repository/models/M/unload", {"unload", true, false, NULL, unload}},
     {"/v2/systemsharedmemory/status", {"regions", false, false, NULL, regions}},
     {"/v2/systemsharedmemory/region/M/status", {"region", false, false, NULL, regions}},

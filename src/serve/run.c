@@ -80,6 +80,8 @@ static hone_status run_alone(hone_serve_instance *i, hone_serve_request *r) {
         r->sequence ? hone_serve_sequence_run(i, r) : hone_session_run(i->session, r->in, r->out);
     r->times.ran = hone_serve_now();
     if (s && !r->error.code) hone_serve_failed(&r->error, s, hone_error());
+    /* it is too large for its model, now and later */
+    if (s == HONE_NO_MEMORY && i->version->memory.limit) r->error.code = 413;
     return s;
 }
 static bool gather(hone_serve_instance *i, hone_serve_request *list, int64_t rows, hone_value **in) {

@@ -96,6 +96,7 @@ static hone_status take(hone_server *s, const hone_server_options *given) {
     if (o->idle_seconds <= 0) o->idle_seconds = 60;
     if (o->request_seconds <= 0) o->request_seconds = 120;
     if (o->queue <= 0) o->queue = 256;
+    if (!o->max_files_mib) o->max_files_mib = 256;
     if (o->answer_seconds <= 0) o->answer_seconds = 60;
     const char **texts[] = {&o->repository, &o->host,      &o->goal,  &o->api_keys, &o->certificate, &o->key,
                             &o->access_log, &o->precision, &o->front, &o->trace,    &o->device};
@@ -226,6 +227,10 @@ hone_status hone_server_start(const hone_server_options *o, hone_server **out) {
         return st;
     }
     if (s->core) hone_serve_core_go(s->core);
+    if (s->core && (st = hone_serve_core_named(s->core))) {
+        hone_server_free(s);
+        return st;
+    }
     *out = s;
     return HONE_OK;
 }

@@ -168,8 +168,9 @@ hone_serve_version *hone_serve_version_load(hone_serve_core *c, const char *name
     hone_serve_version *v = begin(c, name, number, path, config, e);
     hone_status s;
     if (v && !e->code && (s = load_model(path, &v->model))) hone_serve_failed(e, s, hone_error());
-    if (v && !e->code && !read_ports(v, e) && !types_wrong(v, e) && !(folder && read_labels(v, folder, e)) &&
-        !hone_serve_sequences_read(v, folder, e) && !hone_serve_measure(v, e))
+    if (v && !e->code && !hone_serve_memory_begin(v, e) && !read_ports(v, e) && !types_wrong(v, e) &&
+        !(folder && read_labels(v, folder, e)) && !hone_serve_sequences_read(v, folder, e) &&
+        !hone_serve_measure(v, e))
         hone_serve_run_start(v, e);
     return whole(v, from, e);
 }

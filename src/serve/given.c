@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+   given: files of a model that came with a request to load it, "file:1/model.onnx" and others. They are taken
+   out of the request's JSON before that is read, so that a limit for JSON holds for the rest; the keeper puts
+   them into a folder of their own, as they would stand in a repository, loads from there, and removes it. */
+#include "serve/given.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILES = 256, PATHS = 1024, DEEP = 8 };
+#define UNNAMED "?" /* a file whose parameter was not read yet */
+
+/* ---- a list ---- */
+
+void hone_serve_given_free(hone_serve_given *g) {
+    for (int k = 0; k < g->n; k++) free(g->file[k].path), free(g->file[k].data);
+    free(g->file);
+    *g = (hone_serve_given){0};
+}
+/* Names within a folder: nothing that leaves it, or hides in it. */
+static bool path_good(const char *path) {
+    int depth = 0;
+    if (strlen(path) >= PATHS / 2) return false;
+    for (const char *p = path;; p++) {
+        const size_t n = strcspn(p, "/");
+        if (!n || n > 200 || *p == '.' || ++depth > DEEP) return false;
+        for (size_t k = 0; k < n; k++)
+            if ((unsigned char)p[k] < ' ' || p[k] == '\\') return false;
+        p += n;
+        if (!*p) return true;
+    }
+}
+int hone_serve_given_add(hone_serve_given *g, const char *name, void *data, size_t bytes,
+                         hone_serve_error *e) {
+    const char *path = strncmp(name, "file:", 5) ? name : name + 5;
+    hone_serve_file *more = NULL;
+    char *copy = NULL;
+    if (!path_good(path))
+        hone_serve_fail(e, 400, "'%.80s': a file's name in the model's folder is wanted, file:1/model.onnx",
+                        name);
+    else if (g->n == FILES) hone_serve_fail(e, 413, "more than %d files for one model", FILES);
+    else if (!(more = realloc(g->file, sizeof *more * (size_t)(g->n + 1))) || !(copy = strdup(path)))
+        hone_serve_fail(e, 503, "no memory for '%.80s'", name);
+    if (more) g->file = more;
+    if (copy) g->file[g->n++] = (hone_serve_file){copy, data, bytes};
+    else free(data);
+    return e->code;
+}
+
+/* ---- out of JSON ---- */
+
+/* A digit's number; 64: none. */
+static unsigned digit(unsigned char c) {
+    return c >= 'A' && c <= 'Z'   ? c - 65u
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26u
+           : c >= '0' && c <= '9' ? c - '0' + 52u
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : 64;
+}
+int64_t hone_serve_base64(const char *text, size_t length, uint8_t *out) {
+    size_t n = 0, k = 0;
+    uint32_t bits = 0;
+    for (size_t at = 0; at < length; at++) {
+        if (text[at] == '\\' && at + 1 < length && text[at + 1] == '/')
+            continue; /* as some write it in JSON */
+        const unsigned d = digit((unsigned char)text[at]);
+        if (d == 64) {
+            const size_t rest = length - at;
+            for (size_t r = at; r < length; r++)
+                if (text[r] != '=') return -1;
+            return rest <= 2 && k % 4 > 1 ? (int64_t)n : -1;
+        }
+        bits = bits << 6 | d;
+        if (k++ % 4) out[n++] = (uint8_t)(bits >> (6 - 2 * ((k - 1) % 4)));
+    }
+    return k % 4 == 1 ? -1 : (int64_t)n;
+}
+static size_t text_end(const char *json, size_t n, size_t at) { /* of the text whose quote is at `at` */
+    for (at++; at < n && json[at] != '"'; at++) at += json[at] == '\\';
+    return at < n ? at : n;
+}
+/* What stands behind a key "file:…" becomes a short number, and a file without a name yet. */
+int hone_serve_given_cut(hone_serve_given *g, char *json, size_t *bytes, hone_serve_error *e) {
+    const size_t n = *bytes;
+    size_t kept = 0;
+    bool key = false, value = false; /* the last text was such a key; and a colon came after it */
+    for (size_t at = 0; at < n && !e->code; at++) {
+        if (json[at] != '"') {
+            if (!strchr(" \t\r\n", json[at])) value = key && json[at] == ':', key = key && value;
+            json[kept++] = json[at];
+            continue;
+        }
+        const size_t end = text_end(json, n, at), length = end > at ? end - at - 1 : 0;
+        if (end < n && value) {
+            uint8_t *data = malloc(length / 4 * 3 + 4);
+            const int64_t got = data ? hone_serve_base64(json + at + 1, length, data) : 0;
+            char number[16];
+            if (got < 0) hone_serve_fail(e, 400, "a file of the request is no base64");
+            if (!data) hone_serve_fail(e, 503, "no memory for a file of the request");
+            const int digits = snprintf(number, sizeof number, "%d", g->n);
+            /* no longer than what it replaces, but for an empty one's two quotes */
+            if (!length && !e->code) hone_serve_fail(e, 400, "a file of the request is empty");
+            if (e->code) free(data);
+            else if (!hone_serve_given_add(g, UNNAMED, data, (size_t)got, e))
+                memcpy(json + kept, number, (size_t)digits), kept += (size_t)digits;
+            key = value = false;
+        } else {
+            key = length >= 5 && !memcmp(json + at + 1, "file:", 5), value = false;
+            const size_t whole = (end < n ? end + 1 : n) - at;
+            memmove(json + kept, json + at, whole), kept += whole;
+        }
+        at = end;
+    }
+    json[kept] = 0, *bytes = kept;
+    return e->code;
+}
+int hone_serve_given_name(hone_serve_given *g, const char *name, const json_t *number, hone_serve_error *e) {
+    const json_int_t k = json_is_integer(number) ? json_integer_value(number) : -1;
+    if (k < 0 || k >= g->n || strcmp(g->file[k].path, UNNAMED) != 0)
+        return hone_serve_fail(e, 400, "'%.80s' is to be a text of base64", name);
+    char *copy = path_good(name + 5) ? strdup(name + 5) : NULL;
+    if (!copy)
+        return hone_serve_fail(
+            e, 400, "'%.80s': a file's name in the model's folder is wanted, file:1/model.onnx", name);
+    free(g->file[k].path), g->file[k].path = copy;
+    return 0;
+}
+
+/* ---- a folder of them ---- */
+
+static bool put(const char *folder, const hone_serve_file *f) {
+    char path[PATHS + 600];
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, f->path);
+    if (n < 0 || (size_t)n >= sizeof path) return errno = ENAMETOOLONG, false;
+    for (char *p = path + strlen(folder) + 1; (p = strchr(p, '/')); *p++ = '/')
+        if (*p = 0, mkdir(path, 0700) && errno != EEXIST) return false;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return false;
+    const char *at = f->data;
+    size_t left = f->bytes;
+    while (left) {
+        const ssize_t wrote = write(fd, at, left);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) break;
+        at += wrote, left -= (size_t)wrote;
+    }
+    const int why = errno;
+    return close(fd), errno = why, !left;
+}
+/* Files that no parameter named are not there for anybody. */
+static const hone_serve_file *unnamed(const hone_serve_given *g) {
+    for (int k = 0; k < g->n; k++)
+        if (!strcmp(g->file[k].path, UNNAMED)) return &g->file[k];
+    return NULL;
+}
+char *hone_serve_given_write(const hone_serve_given *g, hone_serve_error *e) {
+    const char *temp = getenv("TMPDIR");
+    char folder[512];
+    snprintf(folder, sizeof folder, "%.400s/hone-given-XXXXXX", temp && *temp ? temp : "/tmp");
+    if (unnamed(g)) {
+        hone_serve_fail(e, 400, "files stand within the parameters, and nowhere else");
+        return NULL;
+    }
+    char *out = mkdtemp(folder) ? strdup(folder) : NULL;
+    if (!out) {
+        hone_serve_fail(e, 503, "no folder for the request's files: %s", strerror(errno));
+        return NULL;
+    }
+    for (int k = 0; k < g->n && !e->code; k++)
+        if (!put(folder, &g->file[k]))
+            hone_serve_fail(e, errno == EEXIST || errno == ENOTDIR ? 400 : 503, "file:%.100s: %s",
+                            g->file[k].path, strerror(errno));
+    if (!e->code) return out;
+    hone_serve_given_remove(out), free(out);
+    return NULL;
+}
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *where) {
+    (void)s, (void)kind, (void)where;
+    return remove(path), 0;
+}
+void hone_serve_given_remove(const char *folder) { nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
