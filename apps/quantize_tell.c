@@ -161,6 +161,10 @@ void hone_quantize_tell(const hone_quantize_told *j, const hone_json *r) {
             printf(
                 "        slower on this machine: --portable may be faster, and is less near; or keep f32\n");
     }
+    const hone_json *left = hone_json_get(r, "left");
+    if (left && left->first) printf("left    for a limit of %.0f s: ", of(r, "limit_s"));
+    for (const hone_json *k = left ? left->first : NULL; k; k = k->next)
+        hone_print(stdout, k->next ? "%s, " : "%s\n", k->text);
     if (hone_json_get(r, "mixtures")) tell_mixtures(r);
     if (hone_json_get(r, "layers")) tell_layers(r, j->every);
     if (hone_json_get(r, "matrices")) tell_matrices(hone_json_get(r, "matrices"), j->every);

@@ -28,6 +28,9 @@ try 1 "luck" quantize "$characters/model.onnx" "${pictures[@]}" --metric luck --
     "$folder/q.onnx"
 try 1 "neither a picture nor" quantize "$characters/model.onnx" --data "$characters/labels.txt" -o \
     "$folder/q.onnx"
+try 1 "no use for observer" quantize "$characters/model.onnx" --form f16 --observer mse -o "$folder/q.onnx"
+try 1 "--mixtures are of form static" quantize "$characters/model.onnx" --form bf16 --mixtures \
+    -o "$folder/q.onnx"
 [ ! -e "$folder/q.onnx" ] || { echo "a failed command left a file"; failed=$((failed + 1)); }
 
 try 0 "layers  4 in int8" quantize "$characters/model.onnx" "${pictures[@]}" --target size -o "$folder/q.onnx"

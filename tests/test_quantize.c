@@ -337,6 +337,29 @@ static void times_decide(void **state) {
     hone_text_release(report);
     unlink(made), unlink(path);
 }
+/* What there is no time for is left out and named; what was asked for, and the last look at which model is
+   faster, is not. */
+static hone_status late_sample(void *arg, int64_t k, hone_value **in) {
+    if (!(*(int *)arg)++) usleep(1100000); /* longer than the limit */
+    return sample(NULL, k, in);
+}
+static void time_ends(void **state) {
+    (void)state;
+    char *report = NULL;
+    int calls = 0;
+    write_net();
+    const hone_quantizing w = {.data = {4, late_sample, &calls}, .judge = 1, .threads = 1, .seconds = 1};
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    for (const char *const *left =
+             (const char *const[]){"some samples' ranges", "ranges tried on some samples",
+                                   "how long each layer takes", "biases corrected", NULL};
+         *left; left++)
+        if (!strstr(strstr(report, "\"left\": ["), *left)) fail_msg("no '%s' in %s", *left, report);
+    assert_true(number_of(report, "calibrated") == 1 && number_of(report, "int_ms") > 0);
+    assert_true(number_of(report, "int_ms") <= 1.03 * number_of(report, "float_ms"));
+    hone_text_release(report);
+    unlink(made), unlink(path);
+}
 static void cache(void **state) {
     (void)state;
     char file[80], *first = NULL, *second = NULL;
@@ -389,6 +412,9 @@ static void refuses(void **state) {
         {{.data = {SAMPLES, sample, NULL}, .target = "beauty"}, "beauty"},
         {{.data = {SAMPLES, sample, NULL}, .metric = "top1", .max_drop = NAN}, "max_drop"},
         {{.data = {SAMPLES, sample, NULL}, .progress = stop}, "stopped"},
+        {{.form = "f16", .observer = "mse"}, "form 'f16' has no use for observer: only form 'static' has"},
+        {{.form = "weights", .target = "size", .seconds = 2}, "no use for target, limit"},
+        {{.data = {SAMPLES, sample, NULL}, .seconds = -1}, "limit"},
     };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         assert_int_not_equal(hone_quantize(path, &wrong[k].w, made, &report), HONE_OK);
@@ -467,7 +493,7 @@ static void callers_measure(void **state) {
     assert_non_null(strstr(hone_error(), "loses more than allowed"));
     s.others = NAN, w.max_drop = 0.05;
     assert_int_equal(hone_quantize(path, &w, made, &report), HONE_BAD_INPUT);
-    w.form = "dynamic", s.others = 9.6;
+    w.form = "dynamic", w.target = NULL, s.others = 9.6;
     if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
     assert_true(number_of(report, "measure_f32") == 10);
     hone_text_release(report), unlink(made);
@@ -508,6 +534,7 @@ int main(void) {
         cmocka_unit_test(models),
         cmocka_unit_test(biases),
         cmocka_unit_test(times_decide),
+        cmocka_unit_test(time_ends),
         cmocka_unit_test(cache),
         cmocka_unit_test(refuses),
         cmocka_unit_test(memory_ends),

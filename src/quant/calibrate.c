@@ -127,12 +127,14 @@ static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *x) {
 }
 static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap,
                              const int64_t *sample, int n, double begin, double share) {
+    static const char left[] = "some samples' ranges";
     hone_quant_run *run = NULL;
     hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)),
                **out = hone_alloc(sizeof *out * (size_t)(n_tap + 1));
     hone_status s = in && out ? HONE_OK : no_memory();
     if (!s) s = hone_quant_open(job, p->graph, tap, n_tap, &run);
-    for (int k = 0; k < n && !s; k++) {
+    /* each round has its part of two fifths of the time, and one sample in any case */
+    for (int k = 0; k < n && !s && !(k && hone_quant_late(job, 2 * (begin + share), left)); k++) {
         s = hone_quant_tell(job, begin + share * k / n, "ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
         if (!s && (s = job->runner.run(run, in, out)))
@@ -271,7 +273,7 @@ static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, con
                **out = hone_alloc(sizeof *out * (size_t)(2 * t->n + 1));
     double *sum = hone_alloc(sizeof *sum * (size_t)(2 * t->n + 1));
     hone_status s = in && out && sum ? HONE_OK : no_memory();
-    for (int k = 0; k < n && !s; k++) {
+    for (int k = 0; k < n && !s && !(k && hone_quant_late(job, 0.5, "ranges tried on some samples")); k++) {
         s = hone_quant_tell(job, 0.2 + 0.1 * k / n, "which ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
         if (!s && (s = job->runner.run(run, in, out)))
