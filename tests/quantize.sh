@@ -110,7 +110,7 @@ printf %s '{"model": {"type": "BPE", "byte_fallback": true, ' \
     '"vocab": {"a": 0, "b": 1, "c": 2, " ": 3, "ab": 4, "\n": 5}, "merges": ["a b"]}}' \
     >"$folder/tokenizer.json"
 for _ in 1 2 3 4 5 6 7 8; do echo "ab ca bc abab cab a b c ab cc"; done >"$folder/text.txt"
-decoder="zoo:llama?layers=1&seq=8&vocab=32"
+decoder="zoo:llama?layers=1&seq=8&vocab=32&dim=64&heads=4&kv=2&hidden=96"
 try 0 "perplexity" quantize "$decoder" --data "$folder/text.txt" --tokenizer "$folder/tokenizer.json" \
     --tokens 8 --weights int8 --metric perplexity --max-drop 5% -o "$folder/l.onnx"
 try 1 "loses more than allowed" quantize "$decoder" --data "$folder/text.txt" \
