@@ -10,6 +10,7 @@
 #include "args.h"
 #include "commands.h"
 #include "hone/quant.h"
+#include "hone/tools.h"
 #include "json.h"
 #include "load.h"
 #include "output.h"
@@ -128,6 +129,7 @@ static int quantize(job *j) {
                              in ? "; input '" : "", in ? in->name : "", in ? "' is " : "",
                              in ? in->shape : "");
     }
+    if (!rc && (s = hone_model_bare(m))) rc = hone_args_failed(s); /* it is only asked for its inputs now */
     char *report = NULL;
     hone_progress_begin(&j->bar, "loading");
     if (!rc) {

@@ -58,6 +58,11 @@ hone_status hone_quant_judged(hone_quant_job *, hone_quant_form *) HONE_CHECKED;
 
 /* Says how far it is; fails, BAD_INPUT, where the caller wants to stop. */
 hone_status hone_quant_tell(const hone_quant_job *, double done, const char *what) HONE_CHECKED;
+/* bodies.c: layers inside of bodies of If, Loop and Scan stay as they are: which nodes have them, as a member
+   of the report. */
+void hone_quant_bodies(const hone_graph *, hone_text *report);
+/* "model 'm' has no X": fails, and says what lies in bodies. */
+hone_status hone_quant_nothing(const hone_graph *, hone_status, const char *model, const char *what);
 /* Whether this share of the time that the caller allows is over; then `what` is left out, and told. */
 bool hone_quant_late(const hone_quant_job *, double share, const char *what);
 /* A copy of a graph, made into something that runs, with other outputs where `out` is not NULL. */

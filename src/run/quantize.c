@@ -3,6 +3,9 @@
    and written. */
 #include <stdio.h>
 #include <string.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "base/file.h"
 #include "base/thread.h"
@@ -29,6 +32,9 @@ static void run_close(hone_quant_run *r) {
     hone_exec_destroy(r->exec);
     hone_compiled_destroy(r->compiled);
     hone_free(r);
+#if defined(__GLIBC__)
+    malloc_trim(0); /* many graphs follow each other: what one leaves in pieces is not kept beside the next */
+#endif
 }
 static hone_status run_open(const void *context, hone_graph *take, hone_quant_run **out) {
     const hone_quantizing *wish = ((const whole *)context)->wish;
@@ -153,6 +159,7 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
     hone_text_json(report, model);
     hone_text_put(report, ", \"output\": ");
     hone_text_json(report, to);
+    if (!s) hone_quant_bodies(g, report);
     if (!s) s = form == hone_quant_static ? form(&job) : hone_quant_judged(&job, form);
     if (!s) s = hone_graph_export_file(job.result ? job.result : job.graph, to, &e);
     if (wish->seconds)
