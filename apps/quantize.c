@@ -10,6 +10,7 @@
 #include "args.h"
 #include "commands.h"
 #include "hone/quant.h"
+#include "hone/tools.h"
 #include "json.h"
 #include "load.h"
 #include "output.h"
@@ -20,7 +21,7 @@
 typedef struct {
     const char *path, *to, *drop, *share, *page, *tokenizer, *format;
     bool json, per_tensor, no_repairs, portable, all, mixtures;
-    int seed, samples, judge, threads, tokens;
+    int seed, samples, judge, threads, tokens, seconds;
     hone_words data;
     hone_picture_wish picture;
     hone_quantizing wish;
@@ -81,6 +82,8 @@ static int read_wishes(job *j) {
         return hone_args_wrong(
             "--max-drop %s: say a share, as 0.5%% or 0.005; with --metric sqnr, decibels that must be left",
             j->drop);
+    if (j->mixtures && w->form && strcmp(w->form, "static") != 0)
+        return hone_args_wrong("--mixtures are of form static: '%s' has none", w->form);
     if (j->drop && !w->metric) w->metric = "top1";
     if (w->metric && !j->drop)
         return hone_args_wrong("--metric %s: and how much may be lost of it? --max-drop 0.5%%", w->metric);
@@ -91,6 +94,7 @@ static int read_wishes(job *j) {
         w->measure_file = score, w->metric = NULL;
     }
     w->seed = j->seed, w->calibrate = j->samples, w->judge = j->judge, w->threads = j->threads;
+    w->seconds = j->seconds;
     w->per_tensor = j->per_tensor, w->no_repairs = j->no_repairs, w->portable = j->portable;
     w->detail = j->page || j->mixtures;
     w->progress = show, w->arg = j;
@@ -125,6 +129,7 @@ static int quantize(job *j) {
                              in ? "; input '" : "", in ? in->name : "", in ? "' is " : "",
                              in ? in->shape : "");
     }
+    if (!rc && (s = hone_model_bare(m))) rc = hone_args_failed(s); /* it is only asked for its inputs now */
     char *report = NULL;
     hone_progress_begin(&j->bar, "loading");
     if (!rc) {
@@ -193,6 +198,9 @@ int hone_cmd_quantize(int argc, char **argv) {
          "speed: a layer that integers make no faster on this machine stays f32; size: all that accuracy "
          "allows is in integers (speed)",
          HONE_ARG_TEXT, &j.wish.target, 0},
+        {"--limit", "SECONDS",
+         "so long it may take: what there is no time to try is left out, and named at the end", HONE_ARG_INT,
+         &j.seconds, 1},
         {"--float-share", "SHARE",
          "at most so much of the multiply-adds stays f32; 15% where no --max-drop is given", HONE_ARG_TEXT,
          &j.share, 0},

@@ -83,6 +83,15 @@ static void tell_kept(const hone_json *kept) {
         hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""),
                    hone_json_text(k, "op", ""), hone_json_text(k, "value", ""), hone_json_text(k, "why", ""));
 }
+/* What no form reaches. */
+static void tell_bodies(const hone_json *r) {
+    const hone_json *all = hone_json_get(r, "bodies");
+    for (const hone_json *b = all ? all->first : NULL; b; b = b->next)
+        hone_print(stdout, "bodies  %s '%s': %.0f layer%s in its bodies stay%s as %s\n",
+                   hone_json_text(b, "op", ""), hone_json_text(b, "node", ""), of(b, "layers"),
+                   of(b, "layers") == 1 ? "" : "s", of(b, "layers") == 1 ? "s" : "",
+                   of(b, "layers") == 1 ? "it is" : "they are");
+}
 /* Error against time and size: a line a mixture, the least time and size first seen as bars. */
 static void tell_mixtures(const hone_json *r) {
     enum { WIDE = 24 };
@@ -154,13 +163,21 @@ void hone_quantize_tell(const hone_quantize_told *j, const hone_json *r) {
         printf(" as in f32\n");
     }
     tell_metric(r, q);
+    tell_bodies(r);
     const double f = of(r, "float_ms"), i = of(r, "int_ms");
     if (f == f && i > 0) {
         printf("time    %s, %.2f times as fast as in f32 (%s)\n", hone_text_ms(i), f / i, hone_text_ms(f));
-        if (i > f)
-            printf(
-                "        slower on this machine: --portable may be faster, and is less near; or keep f32\n");
+        if (i > f && strcmp(hone_json_text(r, "target", ""), "size") == 0)
+            printf("        slower on this machine: --target speed leaves in f32 what integers slow down\n");
+        if (of(r, "layers_int8") == 0 && of(r, "layers_f32") > 0)
+            printf("        nothing of it is faster in integers on this machine: all of it stays f32; "
+                   "--target size "
+                   "makes it small\n");
     }
+    const hone_json *left = hone_json_get(r, "left");
+    if (left && left->first) printf("left    for a limit of %.0f s: ", of(r, "limit_s"));
+    for (const hone_json *k = left ? left->first : NULL; k; k = k->next)
+        hone_print(stdout, k->next ? "%s, " : "%s\n", k->text);
     if (hone_json_get(r, "mixtures")) tell_mixtures(r);
     if (hone_json_get(r, "layers")) tell_layers(r, j->every);
     if (hone_json_get(r, "matrices")) tell_matrices(hone_json_get(r, "matrices"), j->every);

@@ -28,6 +28,9 @@ try 1 "luck" quantize "$characters/model.onnx" "${pictures[@]}" --metric luck --
     "$folder/q.onnx"
 try 1 "neither a picture nor" quantize "$characters/model.onnx" --data "$characters/labels.txt" -o \
     "$folder/q.onnx"
+try 1 "no use for observer" quantize "$characters/model.onnx" --form f16 --observer mse -o "$folder/q.onnx"
+try 1 "--mixtures are of form static" quantize "$characters/model.onnx" --form bf16 --mixtures \
+    -o "$folder/q.onnx"
 [ ! -e "$folder/q.onnx" ] || { echo "a failed command left a file"; failed=$((failed + 1)); }
 
 try 0 "layers  4 in int8" quantize "$characters/model.onnx" "${pictures[@]}" --target size -o "$folder/q.onnx"
@@ -107,7 +110,7 @@ printf %s '{"model": {"type": "BPE", "byte_fallback": true, ' \
     '"vocab": {"a": 0, "b": 1, "c": 2, " ": 3, "ab": 4, "\n": 5}, "merges": ["a b"]}}' \
     >"$folder/tokenizer.json"
 for _ in 1 2 3 4 5 6 7 8; do echo "ab ca bc abab cab a b c ab cc"; done >"$folder/text.txt"
-decoder="zoo:llama?layers=1&seq=8&vocab=32"
+decoder="zoo:llama?layers=1&seq=8&vocab=32&dim=64&heads=4&kv=2&hidden=96"
 try 0 "perplexity" quantize "$decoder" --data "$folder/text.txt" --tokenizer "$folder/tokenizer.json" \
     --tokens 8 --weights int8 --metric perplexity --max-drop 5% -o "$folder/l.onnx"
 try 1 "loses more than allowed" quantize "$decoder" --data "$folder/text.txt" \

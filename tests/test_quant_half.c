@@ -90,6 +90,28 @@ static void nothing_to_do(void **state) {
     assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = "f17"}), "no form 'f17'"));
     quant_files_close(&f);
 }
+/* What lies in bodies is said, by whoever leaves it as it is and by whoever finds nothing else. */
+static void bodies_are_named(void **state) {
+    (void)state;
+#define BRANCHES                                                                        \
+    " {then_branch: graph t (;p: f32[2, 4], q: f32[4, 4]) -> r { r = MatMul(p, q); }, " \
+    "else_branch: graph e (;p: f32[2, 4], q: f32[4, 4]) -> r { r = Relu(p); }}; "
+    quant_files f = quant_files_open("graph g (c: bool[], x: f32[2, 4]) -> y { w: f32[4, 4] = random(1); "
+                                     "y = If(c; x, w)" BRANCHES "}");
+    static const char *const forms[] = {"f16", "weights", "dynamic"};
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+        assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = forms[k]}),
+                               "what lies in bodies stays f32: 1 in the bodies of If"));
+    quant_files_close(&f);
+    f = quant_files_open("graph g (c: bool[], x: f32[2, 4]) -> y { w: f32[4, 4] = random(1); "
+                         "z = If(c; x, w)" BRANCHES "y = MatMul(z, w); }");
+    char *report = NULL;
+    quantized(&f, &(hone_quantizing){.form = "f16"}, &report);
+    assert_non_null(strstr(report, "\"in_halves\": 1"));
+    assert_non_null(strstr(strstr(report, "\"bodies\": [{"), "\"op\": \"If\", \"layers\": 1}]"));
+    hone_text_release(report);
+    quant_files_close(&f);
+}
 static void without_memory(void **state) {
     (void)state;
     quant_files f = quant_files_open(net);
@@ -98,9 +120,13 @@ static void without_memory(void **state) {
 }
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(f16),           cmocka_unit_test(bf16),
-        cmocka_unit_test(beyond_f16),    cmocka_unit_test(samples_show_it),
-        cmocka_unit_test(nothing_to_do), cmocka_unit_test(without_memory),
+        cmocka_unit_test(f16),
+        cmocka_unit_test(bf16),
+        cmocka_unit_test(beyond_f16),
+        cmocka_unit_test(samples_show_it),
+        cmocka_unit_test(nothing_to_do),
+        cmocka_unit_test(bodies_are_named),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

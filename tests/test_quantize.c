@@ -38,7 +38,8 @@ static void fill(hone_histogram *h) {
     for (int k = 0; k < MANY; k++)
         numbers[k] = (float)(normal() * (1 + k * 8 / MANY) + (k % 5 == 0 ? 3 : 0)),
         numbers[k] = k % 7 == 0 ? 0 : numbers[k];
-    for (int p = 0; p < PARTS; p++) hone_histogram_see(h, numbers + p * (MANY / PARTS), MANY / PARTS);
+    for (int p = 0; p < PARTS; p++)
+        assert_true(hone_histogram_see(h, numbers + p * (MANY / PARTS), MANY / PARTS));
 }
 static void histogram_sees_all(void **state) {
     (void)state;
@@ -61,8 +62,34 @@ static void histogram_sees_all(void **state) {
         assert_true(fabs(n - h.bin[k]) <= 1); /* a number on an edge */
     }
     const float odd[] = {NAN, INFINITY, 1, -INFINITY};
-    hone_histogram_see(&h, odd, 4);
+    assert_true(hone_histogram_see(&h, odd, 4));
     assert_true(h.odd == 3 && h.most == most);
+}
+/* Of pieces, numbers that are none among them, and sizes far apart: what each number says by itself. */
+static void bins_count(void **state) {
+    (void)state;
+    static float x[1003];
+    static hone_bins b, part;
+    static uint32_t count_of[2][HONE_BINS];
+    for (int way = 0; way < 4; way++) {
+        const double unit = way == 3 ? 1e-42 : pow(10, way * 6 - 6);
+        double zeros = 0, odd = 0, least = 0, most = 0;
+        for (int k = 0; k < 1003; k++) {
+            x[k] = k % 7 == 0 ? 0 : (float)((way == 1 ? draw() : normal()) * unit);
+            if (way == 2 && k % 101 == 5) x[k] = k % 2 ? NAN : -INFINITY;
+            if (!(x[k] - x[k] == 0)) odd++;
+            else zeros += x[k] == 0, least = fmin(least, x[k]), most = fmax(most, x[k]);
+        }
+        memset(&b, 0, sizeof b), memset(&part, 0, sizeof part), memset(count_of, 0, sizeof count_of);
+        hone_bins_look(&b, x, 501), hone_bins_look(&part, x + 501, 502), hone_bins_join(&b, &part);
+        assert_true(b.n == 1003 && b.zeros == zeros && b.odd == odd && b.least == least && b.most == most);
+        hone_bins_grid(&b);
+        hone_bins_count(&b, x, 501, count_of[0]), hone_bins_count(&b, x + 501, 502, count_of[1]);
+        hone_bins_sum(&b, count_of[0], 2);
+        for (int k = 0; k < 1003; k++)
+            if (x[k] != 0 && x[k] - x[k] == 0) b.bin[(int)floor(((double)x[k] - b.low) / b.width)]--;
+        for (int k = 0; k < HONE_BINS; k++) assert_true(b.bin[k] == 0);
+    }
 }
 static double error_of(hone_range r) { /* of all numbers, rounded one by one */
     const hone_grid g = hone_grid_of(r, 0, 255, false);
@@ -198,7 +225,13 @@ static const char net[] =
     "Conv(r, d) {group: 8}; o = Mul(e, i); s = Sigmoid(o); t = Mul(o, s); c = Conv(t, u); "
     "k = Reshape(c, n); y = MatMul(k, v); }";
 static char path[64], made[64];
-enum { SAMPLES = 24 };
+/* Sanitizers take ten times as long: fewer samples, and longer steps, but all of it with HONE_TEST_ALL=1. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOW (!getenv("HONE_TEST_ALL"))
+#else
+#define SLOW 0
+#endif
+#define SAMPLES (SLOW ? 12 : 24)
 static hone_status sample(void *arg, int64_t k, hone_value **in) {
     const int64_t dim[] = {1, 3, 10, 10};
     /* of a rank that does not fit */
@@ -337,6 +370,29 @@ static void times_decide(void **state) {
     hone_text_release(report);
     unlink(made), unlink(path);
 }
+/* What there is no time for is left out and named; what was asked for, and the last look at which model is
+   faster, is not. */
+static hone_status late_sample(void *arg, int64_t k, hone_value **in) {
+    if (!(*(int *)arg)++) usleep(1100000); /* longer than the limit */
+    return sample(NULL, k, in);
+}
+static void time_ends(void **state) {
+    (void)state;
+    char *report = NULL;
+    int calls = 0;
+    write_net();
+    const hone_quantizing w = {.data = {4, late_sample, &calls}, .judge = 1, .threads = 1, .seconds = 1};
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    for (const char *const *left =
+             (const char *const[]){"some samples' ranges", "ranges tried on some samples",
+                                   "how long each layer takes", "biases corrected", NULL};
+         *left; left++)
+        if (!strstr(strstr(report, "\"left\": ["), *left)) fail_msg("no '%s' in %s", *left, report);
+    assert_true(number_of(report, "calibrated") == 1 && number_of(report, "int_ms") > 0);
+    assert_true(number_of(report, "int_ms") <= 1.03 * number_of(report, "float_ms"));
+    hone_text_release(report);
+    unlink(made), unlink(path);
+}
 static void cache(void **state) {
     (void)state;
     char file[80], *first = NULL, *second = NULL;
@@ -389,6 +445,9 @@ static void refuses(void **state) {
         {{.data = {SAMPLES, sample, NULL}, .target = "beauty"}, "beauty"},
         {{.data = {SAMPLES, sample, NULL}, .metric = "top1", .max_drop = NAN}, "max_drop"},
         {{.data = {SAMPLES, sample, NULL}, .progress = stop}, "stopped"},
+        {{.form = "f16", .observer = "mse"}, "form 'f16' has no use for observer: only form 'static' has"},
+        {{.form = "weights", .target = "size", .seconds = 2}, "no use for target, limit"},
+        {{.data = {SAMPLES, sample, NULL}, .seconds = -1}, "limit"},
     };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         assert_int_not_equal(hone_quantize(path, &wrong[k].w, made, &report), HONE_OK);
@@ -406,11 +465,6 @@ static void refuses(void **state) {
 }
 /* Every call for memory fails once, in turn (with longer steps later on): an error, no leak, nothing
    written. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { SLOW = 1 };
-#else
-enum { SLOW = 0 };
-#endif
 static void memory_ends(void **state) {
     (void)state;
     char *report = NULL;
@@ -422,7 +476,7 @@ static void memory_ends(void **state) {
         {.data = {4, sample, NULL}, .threads = 1, .form = "dynamic", .metric = "cosine", .max_drop = 1}};
     for (size_t w = 0; w < sizeof wish / sizeof *wish; w++) {
         bool whole = false;
-        for (int64_t k = 0; !whole && k < 400000; k += 1 + k / (SLOW ? 2 : w ? 3 : 6)) {
+        for (int64_t k = 0; !whole && k < 400000; k += 1 + (SLOW ? k : k / (w ? 3 : 6))) {
             hone_alloc_fail_after(k);
             const hone_status s = hone_quantize(path, wish + w, made, &report);
             hone_alloc_fail_after(-1);
@@ -467,7 +521,7 @@ static void callers_measure(void **state) {
     assert_non_null(strstr(hone_error(), "loses more than allowed"));
     s.others = NAN, w.max_drop = 0.05;
     assert_int_equal(hone_quantize(path, &w, made, &report), HONE_BAD_INPUT);
-    w.form = "dynamic", s.others = 9.6;
+    w.form = "dynamic", w.target = NULL, s.others = 9.6;
     if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
     assert_true(number_of(report, "measure_f32") == 10);
     hone_text_release(report), unlink(made);
@@ -502,12 +556,14 @@ static void perplexity(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(histogram_sees_all),
+        cmocka_unit_test(bins_count),
         cmocka_unit_test(ranges_are_what_they_say),
         cmocka_unit_test(grids),
         cmocka_unit_test(rewrites),
         cmocka_unit_test(models),
         cmocka_unit_test(biases),
         cmocka_unit_test(times_decide),
+        cmocka_unit_test(time_ends),
         cmocka_unit_test(cache),
         cmocka_unit_test(refuses),
         cmocka_unit_test(memory_ends),

@@ -233,6 +233,17 @@ static void nothing_and_nonsense(void **state) {
     assert_int_equal(hone_session_create(m, NULL, &s), HONE_BAD_INPUT);
     assert_non_null(strstr(hone_error(), "baseline"));
     unsetenv("HONE_CPU");
+    /* Bare, a model says what goes in and out, and no more. */
+    assert_int_equal(hone_session_create(m, NULL, &s), HONE_OK);
+    assert_int_equal(hone_model_bare(NULL), HONE_BAD_INPUT);
+    assert_int_equal(hone_model_bare(m), HONE_BAD_INPUT); /* a session holds it */
+    hone_session_free(s), s = NULL;
+    assert_int_equal(hone_model_bare(m), HONE_OK);
+    assert_int_equal(hone_model_input(m, 0)->rank, 4);
+    assert_int_equal(hone_session_create(m, NULL, &s), HONE_BAD_INPUT);
+    assert_int_equal(hone_model_report(m, "summary", &text), HONE_BAD_INPUT);
+    assert_int_equal(hone_model_explain(m, "0", 0, &text), HONE_BAD_INPUT);
+    assert_int_equal(hone_model_save(m, "x.onnx"), HONE_BAD_INPUT);
     hone_model_free(m);
     /* A conversion keeps every number, or says which it cannot keep. */
     assert_int_equal(hone_tensor_create(HONE_DTYPE_F64, (int64_t[]){3}, 1, &v), HONE_OK);

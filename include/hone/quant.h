@@ -85,7 +85,11 @@ typedef struct {
     /* static. 1: the report says more, for which more is measured: each layer alone and all of them together,
        layer by layer; histograms, ranges that were tried; mixtures of integers and floats */
     int detail;
-    int reserved[3]; /* zero */
+    /* static. So long it may take, in seconds; 0: as long as it needs. What has begun is finished: ranges of
+       one sample at least, an accuracy that was asked for, and the last look at which model is faster are not
+       left out. What was, the report names. */
+    int seconds;
+    int reserved[2]; /* zero */
     /* A measure of whole models, in place of `metric`: given the float model's path, then that of each that
        is tried, written for it: a number, larger is better; max_drop is a share of the float model's. NaN: it
        failed, and so does hone_quantize. Called where a decision hangs on it, not for every step: seconds are

@@ -39,6 +39,11 @@ HONE_API void hone_conformance_case(const char *folder, double rtol, double atol
 HONE_API hone_status hone_model_load_open(const char *path, const char *const *names, int n,
                                           hone_model **out);
 
+/* From here on the model only says what its inputs and outputs are: its weights are freed. For whoever opens
+   samples for a model that is run elsewhere. Fails, BAD_INPUT, while a session holds it; sessions and reports
+   of it fail from then on. */
+HONE_API hone_status hone_model_bare(hone_model *);
+
 /* ---- more reports, as JSON; free *out with hone_text_release ------------------------------------------- */
 typedef struct {
     const int64_t *dims;

@@ -74,103 +74,167 @@ static bool is_source(const hone_quant_plan *p, hone_vid v) {
     const int maker = p->graph->var.at[v].producer;
     return p->class_of[v] >= 0 && (maker < 0 || !p->moves[maker]);
 }
-/* of layers' operands the shape and the channels are wanted too */
-static bool is_tapped(const hone_quant_plan *p, hone_vid v) {
-    bool is = is_source(p, v);
-    for (int k = 0; k < p->layer.n && !is; k++) is = p->layer.at[k].x == v && p->class_of[v] >= 0;
+/* Of layers' operands the shape and the channels are wanted, too. */
+static bool is_operand(const hone_quant_plan *p, hone_vid v) {
+    bool is = false;
+    for (int k = 0; k < p->layer.n; k++) is |= p->layer.at[k].x == v;
     return is;
 }
 /* Multiply-adds of a layer, from the operand's shape: borders aside. */
-static double macs_of(const hone_quant_plan *p, const hone_quant_layer *l, const hone_value *x) {
+static double macs_of(const hone_quant_plan *p, const hone_quant_layer *l, const int64_t *dim, int64_t rank) {
     const hone_node *n = p->graph->node.at[l->node];
     const hone_attr *strides = hone_attr_find(n->attr, n->n_attr, "strides");
     double macs = (double)hone_value_count(p->graph->var.at[l->w].value);
-    for (int d = 0; d < x->rank; d++)
-        if (l->conv ? d != 1 : d != x->rank - 1) macs *= (double)x->dim[d];
+    for (int d = 0; d < rank; d++)
+        if (l->conv ? d != 1 : d != rank - 1) macs *= (double)dim[d];
     for (int k = 0; l->conv && strides && k < strides->n; k++)
         macs /= (double)(strides->i[k] > 0 ? strides->i[k] : 1);
     return macs;
 }
-/* Extremes of each channel of what layers alone read: repairs want them. */
-static bool see_channels(hone_quant_plan *p, hone_vid v, const hone_value *x) {
-    hone_quant_class *c = p->class.at + p->class_of[v];
+static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *dims) {
+    for (int k = 0; k < p->layer.n; k++)
+        if (p->layer.at[k].x == v)
+            p->layer.at[k].macs = macs_of(p, p->layer.at + k, dims->data, hone_value_count(dims));
+}
+/* The axis of channels of what layers alone read, which repairs want; 0: there are none. */
+static int channels_axis(const hone_quant_plan *p, hone_vid v) {
+    int axis = 0;
+    for (int k = 0; k < p->layer.n; k++)
+        if (p->layer.at[k].x == v) axis = p->layer.at[k].conv ? 1 : -1;
+    for (int w = 0; w < p->n_var; w++)
+        if (w != v && p->class_of[w] == p->class_of[v]) axis = 0; /* one grid for several tensors */
+    return axis;
+}
+/* Extremes of each channel: y[2, channels]. */
+static bool see_channels(hone_quant_class *c, int axis, const hone_value *y, const hone_value *dims) {
+    const float *at = y->data;
     if (!c->channels) {
-        int axis = -1;
-        for (int k = 0; k < p->layer.n; k++)
-            if (p->layer.at[k].x == v) axis = p->layer.at[k].conv ? 1 : x->rank - 1;
-        for (int w = 0; w < p->n_var; w++)
-            if (w != v && p->class_of[w] == p->class_of[v]) axis = -1; /* one grid for several tensors */
-        c->channels = axis < 0 || axis >= x->rank || x->dim[axis] > 1 << 20 ? -1 : x->dim[axis],
-        c->axis = axis;
-        if (c->channels > 0) {
-            c->least = hone_alloc(sizeof(float) * (size_t)c->channels),
-            c->most = hone_alloc(sizeof(float) * (size_t)c->channels);
-            if (!c->least || !c->most) return false;
-        }
+        c->channels = y->dim[1], c->axis = axis < 0 ? (int)hone_value_count(dims) + axis : axis;
+        c->least = hone_alloc(sizeof(float) * (size_t)c->channels),
+        c->most = hone_alloc(sizeof(float) * (size_t)c->channels);
+        if (!c->least || !c->most) return false;
     }
-    if (c->channels <= 0 || c->axis >= x->rank || x->dim[c->axis] != c->channels) return true;
-    int64_t outer = 1, inner = 1;
-    for (int d = 0; d < c->axis; d++) outer *= x->dim[d];
-    for (int d = c->axis + 1; d < x->rank; d++) inner *= x->dim[d];
-    const float *at = x->data;
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t k = 0; k < c->channels; k++)
-            for (int64_t i = 0; i < inner; i++, at++) {
-                if (*at < c->least[k]) c->least[k] = *at;
-                if (*at > c->most[k]) c->most[k] = *at;
-            }
+    for (int64_t k = 0; k < c->channels && y->dim[1] == c->channels; k++) {
+        if (at[k] < c->least[k]) c->least[k] = at[k];
+        if (at[c->channels + k] > c->most[k]) c->most[k] = at[c->channels + k];
+    }
     return true;
 }
-static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *x) {
-    for (int k = 0; k < p->layer.n; k++)
-        if (p->layer.at[k].x == v) p->layer.at[k].macs = macs_of(p, p->layer.at + k, x);
+/* Nodes that were added behind the first `nodes` go where they may stand first, so that what they read is not
+   kept for them: added node k right behind node after[k]; -1: before all. False: no memory. */
+static bool settle_down(hone_graph *g, int nodes, const int *after) {
+    const int added = g->node.n - nodes;
+    int *place = hone_alloc(sizeof *place * (size_t)(nodes + 2)); /* of the first that follows node k - 1 */
+    hone_node **to = hone_alloc(sizeof *to * (size_t)(g->node.n + 1));
+    if (place && to) {
+        for (int k = 0; k < added; k++) place[after[k] + 2]++;
+        for (int k = 0; k <= nodes; k++) place[k + 1] += place[k];
+        for (int k = 0; k < nodes; k++) to[k + place[k + 1]] = g->node.at[k];
+        for (int k = 0; k < added; k++) to[after[k] + 1 + place[after[k] + 1]++] = g->node.at[nodes + k];
+        memcpy(g->node.at, to, sizeof *to * (size_t)g->node.n);
+    }
+    const bool done = place && to;
+    hone_free(place), hone_free(to);
+    return done;
 }
-static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap,
-                             const int64_t *sample, int n, double begin, double share) {
+/* A copy of the plan's graph whose outputs are what the taps show, each looked at right behind the node that
+   makes it: so memory is that of a run. */
+typedef struct {
+    hone_vid var;
+    int axis;                 /* of channels; 0: they are not wanted */
+    int seen, extremes, dims; /* numbers of outputs; -1: not wanted */
+} tapped;
+typedef hone_vec(tapped) taps;
+static bool watch(const hone_quant_job *job, const hone_quant_plan *p, hone_graph *g, tapped *t) {
+    const hone_program *seen = hone_library_find(job->library, "hone", "Observe"),
+                       *channels = hone_library_find(job->library, "hone", "ObserveChannels");
+    const int64_t axis = t->axis;
+    const hone_attr attr = {.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = &axis};
+    t->seen = t->extremes = t->dims = -1;
+    if (is_source(p, t->var)) {
+        const hone_vid y = hone_graph_var(g, "seen");
+        t->seen = g->out.n;
+        if (y < 0 || !seen || !hone_graph_node(g, seen, "watch", &t->var, 1, &y, 1) || !hone_push(&g->out, y))
+            return false;
+    }
+    if (t->axis) {
+        const hone_vid y = hone_graph_var(g, "extremes");
+        hone_node *n = y < 0 || !channels ? NULL : hone_graph_node(g, channels, "watch", &t->var, 1, &y, 1);
+        t->extremes = g->out.n;
+        if (!n || !hone_node_attrs(g, n, &attr, 1) || !hone_push(&g->out, y)) return false;
+    }
+    if (is_operand(p, t->var)) {
+        const hone_vid y = hone_quant_emit(g, job->library, "Shape", "dims", &t->var, 1, NULL, 0);
+        t->dims = g->out.n;
+        if (y < 0 || !hone_push(&g->out, y)) return false;
+    }
+    return true;
+}
+static hone_status watching(const hone_quant_job *job, const hone_quant_plan *p, taps *tap,
+                            hone_graph **out) {
+    hone_graph *g = NULL;
+    HONE_TRY(hone_graph_copy(p->graph, &g));
+    const int nodes = g->node.n;
+    hone_vec(int) after = {0};
+    bool ok = true;
+    g->out.n = 0;
+    for (int t = 0; t < tap->n && ok; t++) {
+        const int before = g->node.n;
+        ok = watch(job, p, g, tap->at + t);
+        for (int k = before; k < g->node.n && ok; k++)
+            ok = hone_push(&after, p->graph->var.at[tap->at[t].var].producer);
+    }
+    ok = ok && settle_down(g, nodes, after.at);
+    hone_vec_free(&after);
+    if (!ok) {
+        hone_graph_destroy(g);
+        return no_memory();
+    }
+    hone_graph_index(g);
+    *out = g;
+    return HONE_OK;
+}
+static hone_status see(hone_quant_plan *p, const tapped *t, hone_value *const *out, bool first) {
+    hone_quant_class *c = p->class.at + p->class_of[t->var];
+    if (t->seen >= 0) hone_histogram_add(c->seen, out[t->seen]->data);
+    if (first && t->dims >= 0) count_macs(p, t->var, out[t->dims]);
+    return t->extremes < 0 || see_channels(c, t->axis, out[t->extremes], out[t->dims]) ? HONE_OK
+                                                                                       : no_memory();
+}
+static hone_status see_all(const hone_quant_job *job, hone_quant_plan *p, taps *tap, const int64_t *sample,
+                           int n) {
     hone_quant_run *run = NULL;
+    hone_graph *g = NULL;
+    HONE_TRY(watching(job, p, tap, &g));
+    const int n_out = g->out.n;
+    HONE_TRY(job->runner.open(job->runner.context, g, &run));
     hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)),
-               **out = hone_alloc(sizeof *out * (size_t)(n_tap + 1));
+               **out = hone_alloc(sizeof *out * (size_t)(n_out + 1));
     hone_status s = in && out ? HONE_OK : no_memory();
-    if (!s) s = hone_quant_open(job, p->graph, tap, n_tap, &run);
-    for (int k = 0; k < n && !s; k++) {
-        s = hone_quant_tell(job, begin + share * k / n, "ranges");
+    /* two fifths of the time, and one sample in any case */
+    for (int k = 0; k < n && !s && !(k && hone_quant_late(job, 0.4, "some samples' ranges")); k++) {
+        s = hone_quant_tell(job, 0.2 * k / n, "ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
         if (!s && (s = job->runner.run(run, in, out)))
             s = hone_fail_at(s, "sample %lld: ", (long long)sample[k] + 1);
-        for (int t = 0; t < n_tap && !s; t++) {
-            const hone_value *x = out[t];
-            if (!x || x->tag != HONE_TAG_TENSOR || x->dtype != HONE_DTYPE_F32) continue;
-            if (is_source(p, tap[t]))
-                hone_histogram_see(p->class.at[p->class_of[tap[t]]].seen, x->data, hone_value_count(x));
-            if (k == 0) count_macs(p, tap[t], x);
-            if (!see_channels(p, tap[t], x)) s = no_memory();
-        }
-        for (int t = 0; out && t < n_tap; t++) hone_value_drop(out[t]), out[t] = NULL;
+        for (int t = 0; t < tap->n && !s; t++) s = see(p, tap->at + t, out, k == 0);
+        for (int t = 0; out && t < n_out; t++) hone_value_drop(out[t]), out[t] = NULL;
         for (int i = 0; in && i < p->graph->in.n; i++) hone_value_drop(in[i]), in[i] = NULL;
     }
-    if (run) job->runner.close(run);
+    job->runner.close(run);
     hone_free(in), hone_free(out);
     return s;
 }
 hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample,
                                  int n) {
-    hone_vec(hone_vid) tap = {0};
-    const int64_t most = hone_quant_held(p->graph);
+    taps tap = {0};
     hone_status s = HONE_OK;
-    int64_t all = 1, done = 0;
     for (int v = 0; v < p->n_var && !s; v++)
-        if (is_tapped(p, v) && !hone_push(&tap, v)) s = no_memory();
-    int64_t *bytes = hone_alloc(sizeof *bytes * (size_t)(tap.n + 1));
-    if (!s) s = bytes ? hone_quant_bytes(job, p->graph, tap.at, tap.n, sample[0], bytes) : no_memory();
-    for (int k = 0; k < tap.n && !s; k++) all += bytes[k];
-    for (int from = 0, to = 0; from < tap.n && !s; from = to) {
-        int64_t held = 0;
-        while (to < tap.n && (to == from || held + bytes[to] <= most)) held += bytes[to++];
-        s = see_round(job, p, tap.at + from, to - from, sample, n, 0.2 * (double)done / (double)all,
-                      0.2 * (double)held / (double)all);
-        done += held;
-    }
-    hone_vec_free(&tap), hone_free(bytes);
+        if (p->class_of[v] >= 0 && (is_source(p, v) || is_operand(p, v)) &&
+            !hone_push(&tap, ((tapped){.var = v, .axis = channels_axis(p, v)})))
+            s = no_memory();
+    if (!s) s = see_all(job, p, &tap, sample, n);
+    hone_vec_free(&tap);
     for (int k = 0; k < p->class.n && !s; k++) {
         const hone_histogram *h = p->class.at[k].seen;
         if (h->odd > 0 && h->odd == h->seen)
@@ -192,7 +256,7 @@ void hone_quant_choose_all(hone_quant_plan *p, hone_observer o) {
 }
 typedef struct {
     int class, observer;
-    int64_t reader; /* number of the node beside which it stands */
+    int reader, nodes; /* number of the node beside which it stands; its own */
 } trial;
 typedef hone_vec(trial) trials;
 typedef hone_vec(hone_vid) vids;
@@ -242,6 +306,7 @@ static bool try_ranges(const hone_quant_job *job, hone_quant_plan *p, hone_graph
         for (int k = 0; k < n; k++) {
             const hone_node *node = p->graph->node.at[reader[k]];
             hone_vid in[64], y = node->out[0];
+            const int before = g->node.n;
             if (node->n_in > 64) continue;
             for (int i = 0; i < node->n_in; i++) {
                 in[i] = node->in[i];
@@ -259,7 +324,7 @@ static bool try_ranges(const hone_quant_job *job, hone_quant_plan *p, hone_graph
                                                NULL, 0),
                            off = d < 0 ? -1 : power(g, job->library, d), all = power(g, job->library, y);
             if (off < 0 || all < 0 || !hone_push(out, off) || !hone_push(out, all) ||
-                !hone_push(t, ((trial){class, o, reader[k]})))
+                !hone_push(t, ((trial){class, o, reader[k], g->node.n - before})))
                 return false;
         }
     }
@@ -271,7 +336,7 @@ static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, con
                **out = hone_alloc(sizeof *out * (size_t)(2 * t->n + 1));
     double *sum = hone_alloc(sizeof *sum * (size_t)(2 * t->n + 1));
     hone_status s = in && out && sum ? HONE_OK : no_memory();
-    for (int k = 0; k < n && !s; k++) {
+    for (int k = 0; k < n && !s && !(k && hone_quant_late(job, 0.5, "ranges tried on some samples")); k++) {
         s = hone_quant_tell(job, 0.2 + 0.1 * k / n, "which ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
         if (!s && (s = job->runner.run(run, in, out)))
@@ -306,8 +371,17 @@ hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, con
     }
     hone_quant_choose_all(p, HONE_OBSERVE_MINMAX);
     HONE_TRY(hone_graph_copy(p->graph, &g));
+    const int nodes = g->node.n;
+    hone_vec(int) after = {0};
     bool ok = true;
-    for (int k = 0; ok && k < p->class.n; k++) ok = try_ranges(job, p, g, k, &t, &out);
+    for (int k = 0; ok && k < p->class.n; k++) {
+        const int before = t.n;
+        ok = try_ranges(job, p, g, k, &t, &out);
+        for (int i = before; i < t.n; i++)
+            for (int node = 0; ok && node < t.at[i].nodes; node++) ok = hone_push(&after, t.at[i].reader);
+    }
+    ok = ok && settle_down(g, nodes, after.at);
+    hone_vec_free(&after);
     hone_status s = ok ? HONE_OK : no_memory();
     g->out.n = 0;
     for (int k = 0; k < out.n && !s; k++) s = hone_push(&g->out, out.at[k]) ? HONE_OK : no_memory();

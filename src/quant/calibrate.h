@@ -11,8 +11,8 @@ int64_t hone_quant_held(const hone_graph *);
    asked, which runs once for it. */
 hone_status hone_quant_bytes(const hone_quant_job *, const hone_graph *, const hone_vid *, int n,
                              int64_t sample, int64_t *bytes) HONE_CHECKED;
-/* Fills `seen` of every class, and the layers' multiply-adds. Tensors are looked at in rounds, so that no
-   more than some megabytes of them are kept at once. */
+/* Fills `seen` of every class, and the layers' multiply-adds. Tensors are looked at where they are made
+   (hone.Observe), a run a sample, so that none is kept. */
 hone_status hone_quant_calibrate(const hone_quant_job *, hone_quant_plan *, const int64_t *sample,
                                  int n) HONE_CHECKED;
 /* Chooses each class's range: by the observer named, or the one with the least error behind the nodes that

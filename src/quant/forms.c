@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    forms: the ways to quantize, by name; and what all of them need: samples, copies that run, progress. */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "quant/quant.h"
 
 static const struct {
@@ -29,6 +31,45 @@ hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *
                               list.failed ? "" : list.text);
     hone_text_free(&list);
     return s;
+}
+
+/* A wish without effect is a mistake of somebody, who is told. */
+hone_status hone_quant_form_fits(const hone_quantizing *w) {
+    const struct {
+        const char *name;
+        bool wished;
+    } of_static[] = {
+        {"observer", w->observer},       {"activations", w->activations},
+        {"per-tensor", w->per_tensor},   {"portable", w->portable},
+        {"no-repairs", w->no_repairs},   {"cache", w->cache},
+        {"target", w->target},           {"float-share", w->float_share != 0},
+        {"limit (seconds)", w->seconds}, {"seed", w->seed},
+        {"format", w->format},
+    };
+    char list[256] = "";
+    size_t n = 0;
+    if (w->seconds < 0)
+        return hone_fail(HONE_BAD_INPUT, "a limit of %d seconds: it must not be below 0", w->seconds);
+    if (!w->form || !strcmp(w->form, forms[0].name)) return HONE_OK;
+    for (size_t k = 0; k < sizeof of_static / sizeof *of_static; k++)
+        if (of_static[k].wished && n < sizeof list)
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", of_static[k].name);
+    if (n)
+        return hone_fail(HONE_BAD_INPUT, "form '%s' has no use for %s: only form '%s' has", w->form, list,
+                         forms[0].name);
+    return HONE_OK;
+}
+
+bool hone_quant_late(const hone_quant_job *job, double share, const char *what) {
+    const double limit = 1e9 * job->wish->seconds;
+    hone_text quoted = {0};
+    if (!(limit > 0) || (double)(hone_clock_ns() - job->began) < share * limit) return false;
+    hone_text_json(&quoted, what);
+    if (quoted.failed) job->left->failed = true; /* and so does the report */
+    else if (!job->left->n || !strstr(job->left->text, quoted.text))
+        hone_text_put(job->left, "%s%s", job->left->n ? ", " : "", quoted.text);
+    hone_text_free(&quoted);
+    return true;
 }
 
 hone_status hone_quant_tell(const hone_quant_job *job, double done, const char *what) {

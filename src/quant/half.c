@@ -258,10 +258,10 @@ static hone_status halve(hone_quant_job *job, hone_dtype type) {
     if (!s) s = measure(&h);
     if (!s) choose(&h);
     if (!s && !h.n_half && !h.n_kept)
-        s = hone_fail(HONE_NOT_SUPPORTED,
-                      "model '%s' has no product, convolution or table with constant weights of f32 outside "
-                      "of bodies: nothing to store in halves",
-                      job->model);
+        s = hone_quant_nothing(
+            g, HONE_NOT_SUPPORTED, job->model,
+            "product, convolution or table with constant weights of f32 outside of bodies: "
+            "nothing to store in halves");
     if (!s) s = rewrite(&h);
     hone_text_put(job->report, ", \"type\": \"%s\", \"in_halves\": %d, \"kept\": [%s]",
                   hone_dtypes[type].name, h.n_half, h.kept.text ? h.kept.text : "");

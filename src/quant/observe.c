@@ -21,35 +21,33 @@ static void widen(hone_histogram *h, bool down) {
     }
     h->width *= 2;
 }
-static void cover(hone_histogram *h, double least, double most) {
-    if (h->width == 0) { /* the first numbers: 0 lies on a bin's edge, and there is some room on both sides */
-        const double far = fmax(fabs(least), fabs(most));
-        h->width = ldexp(1, ilogb(far) - 8), h->low = least < 0 ? -h->width * BINS / 2 : 0;
-        if (h->width == 0) h->width = 0x1p-1022;
+void hone_histogram_add(hone_histogram *h, const hone_bins *b) {
+    h->seen += b->n, h->odd += b->odd, h->zeros += b->zeros, h->samples++;
+    h->sum_least += b->least, h->sum_most += b->most;
+    h->least = fmin(h->least, b->least), h->most = fmax(h->most, b->most);
+    if (!(b->width > 0)) return;
+    if (h->width == 0) h->low = b->low, h->width = b->width;
+    for (int k = 0; k < 2200 && b->least < h->low; k++) widen(h, true);
+    for (int k = 0; k < 2200 && (b->most >= h->low + h->width * BINS || h->width < b->width); k++)
+        widen(h, false);
+    const double per = 1 / h->width;
+    for (int k = 0; k < BINS; k++) {
+        if (!(b->bin[k] > 0)) continue;
+        const double at = floor((b->low + (k + 0.5) * b->width - h->low) * per);
+        h->bin[at < 0 ? 0 : at >= BINS ? BINS - 1 : (int)at] += b->bin[k];
     }
-    for (int k = 0; k < 2200 && least < h->low; k++) widen(h, true);
-    for (int k = 0; k < 2200 && most >= h->low + h->width * BINS; k++) widen(h, false);
 }
-void hone_histogram_see(hone_histogram *h, const float *x, int64_t n) {
-    float least = 0, most = 0;
-    int64_t odd = 0, zeros = 0;
-    for (int64_t k = 0; k < n; k++) {
-        const float v = x[k];
-        if (!(v - v == 0)) odd++;
-        else least = v < least ? v : least, most = v > most ? v : most, zeros += v == 0;
+bool hone_histogram_see(hone_histogram *h, const float *x, int64_t n) {
+    hone_bins *b = hone_alloc(sizeof *b);
+    uint32_t *count = hone_alloc(sizeof *count * BINS);
+    const bool room = b && count;
+    if (room) {
+        hone_bins_look(b, x, n), hone_bins_grid(b);
+        hone_bins_count(b, x, n, count), hone_bins_sum(b, count, 1);
+        hone_histogram_add(h, b);
     }
-    h->seen += (double)n, h->odd += (double)odd, h->zeros += (double)zeros, h->samples++;
-    h->sum_least += least, h->sum_most += most;
-    h->least = fmin(h->least, least), h->most = fmax(h->most, most);
-    if (least == 0 && most == 0) return;
-    cover(h, least, most);
-    const double per = 1 / h->width, low = h->low;
-    for (int64_t k = 0; k < n; k++) {
-        const double v = x[k];
-        if (v == 0 || !(v - v == 0)) continue;
-        const int b = (int)((v - low) * per);
-        h->bin[b < 0 ? 0 : b >= BINS ? BINS - 1 : b]++;
-    }
+    hone_free(b), hone_free(count);
+    return room;
 }
 
 /* ---- grids --------------------------------------------------------------------------------------------- */

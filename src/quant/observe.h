@@ -7,9 +7,10 @@
    is asked for beforehand. Zeros are counted apart: every grid has one, so they cost nothing. */
 #ifndef HONE_QUANT_OBSERVE_H
 #define HONE_QUANT_OBSERVE_H
+#include "base/bins.h"
 #include "base/mem.h"
 
-enum { HONE_QUANT_BINS = 2048 };
+enum { HONE_QUANT_BINS = HONE_BINS };
 typedef struct {
     double low, width; /* of bin 0; width 0: nothing but zeros was seen */
     double bin[HONE_QUANT_BINS];
@@ -18,8 +19,10 @@ typedef struct {
     double sum_least, sum_most;
     int samples;
 } hone_histogram;
-/* One sample of n numbers, dense. */
-void hone_histogram_see(hone_histogram *, const float *x, int64_t n);
+/* One sample, as it was counted where it was made. */
+void hone_histogram_add(hone_histogram *, const hone_bins *);
+/* One sample of n numbers, dense. False: no memory. */
+bool hone_histogram_see(hone_histogram *, const float *x, int64_t n) HONE_CHECKED;
 
 typedef struct {
     double low, high;

@@ -75,9 +75,11 @@ static hone_status measure(const hone_quant_search *q, hone_graph *take, pacing 
     memset(p->ns, 0, sizeof *p->ns * (size_t)(q->plan->layer.n + 1));
     double one = 0;
     if (!s) s = by->time(run, in, 2, &one);
+    /* a hundredth of the time that there is, where that is short */
+    const double limit = 1e9 * q->job->wish->seconds, most = limit > 0 ? fmin(LONG, limit / 100) : LONG,
+                 least = most < LONG ? 1 : LEAST_RUNS;
     if (!s)
-        s = by->profile(run, in, one > 0 ? (int)fmin(fmax(LONG / one, LEAST_RUNS), MOST_RUNS) : MOST_RUNS,
-                        see, p);
+        s = by->profile(run, in, one > 0 ? (int)fmin(fmax(most / one, least), MOST_RUNS) : MOST_RUNS, see, p);
     for (int k = 0; in && k < q->judge.n_in; k++) hone_value_drop(in[k]);
     hone_free(in);
     by->close(run);
@@ -131,6 +133,7 @@ static hone_status descend(hone_quant_search *q, pacing *p, slow_layer *slow, do
         news = false;
         for (int some = n; some > 0 && !news && trials < TRIALS; some /= 2, trials++) {
             double now;
+            if (hone_quant_late(q->job, 0.7, "some mixtures of layers by time")) return HONE_OK;
             turn_back(q->plan, slow, some, true);
             HONE_TRY(measure_plan(q, p, &now));
             news = now < 0.998 * *best;

@@ -233,10 +233,9 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
         if (!hone_push(&p.layer, l)) s = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     }
     if (!s && !p.layer.n)
-        s = hone_fail(HONE_BAD_INPUT,
-                      "graph '%s' has no layer that can be quantized: no Conv, MatMul or Gemm of f32 with "
-                      "constant weights outside of bodies",
-                      g->name);
+        s = hone_quant_nothing(g, HONE_BAD_INPUT, g->name,
+                               "layer that can be quantized: no Conv, MatMul or Gemm of f32 with constant "
+                               "weights outside of bodies");
     if (!s) s = find_classes(&p);
     if (s) hone_quant_plan_free(&p);
     else *out = p;

@@ -40,6 +40,8 @@ typedef struct {
     hone_quant_runner runner;
     hone_graph *result; /* out: what is written, where it is not `graph` itself; it may share with that */
     hone_text *report;  /* JSON: a form puts members into an open object, each with ", " before it */
+    uint64_t began;     /* hone_clock_ns, for wish->seconds */
+    hone_text *left;    /* JSON strings: what there was no time for */
 } hone_quant_job;
 
 typedef hone_status hone_quant_form(hone_quant_job *);
@@ -47,6 +49,8 @@ hone_quant_form hone_quant_weights, hone_quant_dynamic; /* weights.c */
 hone_quant_form hone_quant_f16, hone_quant_bf16;        /* half.c */
 /* The row of a form; NULL is the first. *needs_data: whether it does anything without samples. */
 hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *needs_data) HONE_CHECKED;
+/* Fails, BAD_INPUT, where something is wished that only another form does. */
+hone_status hone_quant_form_fits(const hone_quantizing *) HONE_CHECKED;
 
 hone_quant_form hone_quant_static; /* static.c */
 /* Any other form, between two looks by the caller's metric; without one the form alone. */
@@ -54,6 +58,13 @@ hone_status hone_quant_judged(hone_quant_job *, hone_quant_form *) HONE_CHECKED;
 
 /* Says how far it is; fails, BAD_INPUT, where the caller wants to stop. */
 hone_status hone_quant_tell(const hone_quant_job *, double done, const char *what) HONE_CHECKED;
+/* bodies.c: layers inside of bodies of If, Loop and Scan stay as they are: which nodes have them, as a member
+   of the report. */
+void hone_quant_bodies(const hone_graph *, hone_text *report);
+/* "model 'm' has no X": fails, and says what lies in bodies. */
+hone_status hone_quant_nothing(const hone_graph *, hone_status, const char *model, const char *what);
+/* Whether this share of the time that the caller allows is over; then `what` is left out, and told. */
+bool hone_quant_late(const hone_quant_job *, double share, const char *what);
 /* A copy of a graph, made into something that runs, with other outputs where `out` is not NULL. */
 hone_status hone_quant_open(const hone_quant_job *, const hone_graph *, const hone_vid *out, int n_out,
                             hone_quant_run **run) HONE_CHECKED;

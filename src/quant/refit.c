@@ -292,6 +292,7 @@ hone_status hone_quant_refit(hone_quant_search *q) {
     HONE_TRY(hone_quant_search_loss(q, &q->score, &was));
     for (int way = 0; way < 2 && !kept; way++) {
         hone_quant_score now;
+        if (hone_quant_late(q->job, 0.9, what[way])) continue;
         HONE_TRY(refit(q, way == 0));
         HONE_TRY(hone_quant_search_judge(q, 0, &now));
         kept = hone_quant_search_better(q, &now, &q->score);

@@ -113,6 +113,7 @@ hone_status hone_quant_repair(hone_quant_search *q) {
         alone(p, class);
         s = hone_quant_tell(q->job, 0.32 + 0.08 * class / p->class.n, "units of channels");
         if (s || !fits(p, class)) continue;
+        if (hone_quant_late(q->job, 0.8, "units of some channels")) break;
         s = hone_quant_search_judge(q, SAMPLES, &without);
         if (!s) s = make_units(p, class, &made);
         if (s || !made) continue;

@@ -78,6 +78,7 @@ static hone_status try_observers(hone_quant_search *q) {
     for (size_t k = 0; k < sizeof whole / sizeof *whole && !s && !q->job->wish->observer; k++) {
         hone_quant_score now;
         char text[64];
+        if (hone_quant_late(q->job, 0.75, "one observer for all ranges")) break;
         hone_quant_choose_all(q->plan, whole[k]);
         s = hone_quant_search_judge(q, 0, &now);
         if (s) break;
@@ -97,7 +98,7 @@ static hone_status try_sums(hone_quant_search *q) {
     hone_quant_score now;
     double with = 0, without = 0;
     bool keep = false;
-    if (p->rounds_sums) return HONE_OK;
+    if (p->rounds_sums || hone_quant_late(q->job, 0.75, "sums of floats")) return HONE_OK;
     p->sums_go_on = true;
     HONE_TRY(hone_quant_search_judge(q, 0, &now));
     if (now.noise == q->score.noise) return p->sums_go_on = false, HONE_OK; /* there are none */
@@ -126,6 +127,10 @@ static hone_status sensitivity(hone_quant_search *q) {
     for (int k = 0; k < p->layer.n && !s; k++) {
         hone_quant_score one;
         if (p->layer.at[k].slow && !q->job->wish->detail) continue;
+        if (hone_quant_late(q->job, 0.85, "how much some layers hurt")) {
+            p->layer.at[k].noise = 1; /* all alike: then what a layer saves decides */
+            continue;
+        }
         s = hone_quant_tell(q->job, 0.4 + 0.5 * k / p->layer.n, "each layer alone");
         p->layer.at[k].stays = false;
         if (!s) s = hone_quant_search_judge(q, SENSITIVE, &one);
@@ -182,11 +187,13 @@ static place *order_of(const hone_quant_search *q, bool work) {
 static hone_status fewest(hone_quant_search *q, const place *order, double most, hone_quant_score *best,
                           int *best_n, bool *found) {
     hone_quant_plan *p = q->plan;
+    static const char late[] = "which layers stay f32, to the fewest";
     hone_quant_score now;
     int low = 0, high = 0;
     for (int n = 1; n < 2 * p->layer.n && !*found; n *= 2) {
         char text[64];
         high = n < p->layer.n ? n : p->layer.n;
+        if (!q->metric.name && hone_quant_late(q->job, 0.9, late)) return HONE_OK;
         HONE_TRY(hone_quant_tell(q->job, 0.9, "which layers stay f32"));
         float_first(p, order, high, most);
         HONE_TRY(hone_quant_search_judge(q, 0, &now));
@@ -200,6 +207,7 @@ static hone_status fewest(hone_quant_search *q, const place *order, double most,
     while (*found && high - low > 1) {
         const int n = (low + high) / 2;
         bool is = false;
+        if (hone_quant_late(q->job, 0.9, late)) return HONE_OK;
         float_first(p, order, n, most);
         HONE_TRY(hone_quant_search_judge(q, 0, &now));
         HONE_TRY(good(q, &now, &is));
@@ -311,7 +319,8 @@ static hone_status times(hone_quant_search *q) {
 /* Layers that integers do not make faster, as the others stand. */
 static hone_status pace(hone_quant_search *q, double done) {
     int found = 0;
-    if (q->for_size) return HONE_OK;
+    if (q->for_size || hone_quant_late(q->job, done < 0.5 ? 0.6 : 0.9, "how long each layer takes"))
+        return HONE_OK;
     HONE_TRY(hone_quant_tell(q->job, done, "how long each layer takes"));
     HONE_TRY(hone_quant_pace(q, &found));
     if (!found) return HONE_OK;
@@ -353,7 +362,7 @@ hone_status hone_quant_search_run(hone_quant_search *q) {
     bool enough = false;
     HONE_TRY(good(q, &q->score, &enough));
     if (!enough || detail) HONE_TRY(sensitivity(q));
-    if (detail) HONE_TRY(mixtures(q));
+    if (detail && !hone_quant_late(q->job, 0.9, "mixtures")) HONE_TRY(mixtures(q));
     if (!enough) {
         /* Layers go back to f32 for their time, too, which may be for worse: then once more without them. */
         for (int turn = 0; turn < 3 && !enough; turn++) {
@@ -368,7 +377,7 @@ hone_status hone_quant_search_run(hone_quant_search *q) {
     HONE_TRY(faster(q));
     double loss;
     HONE_TRY(hone_quant_search_loss(q, &q->score, &loss)); /* a command's number of what is written */
-    if (!detail) return HONE_OK;
+    if (!detail || hone_quant_late(q->job, 1, "what the report shows beyond what decided")) return HONE_OK;
     HONE_TRY(hone_quant_behind(q));
     return put_mixture(q, "written");
 }

@@ -105,11 +105,14 @@ static void put_layers(const hone_quant_plan *p, bool detail, hone_text *t) {
     }
     hone_text_put(t, "]");
 }
+static int min_int(int a, int b) { return a < b ? a : b; }
 static void put_report(const hone_quant_search *q, int calibrated, int judged) {
     hone_text *t = q->job->report;
     const hone_quant_plan *p = q->plan;
     double all = 0, whole = 0;
     int stays = 0;
+    for (int k = 0; k < p->class.n; k++) /* some saw fewer where time was short */
+        if (p->class.at[k].seen->samples > 0) calibrated = min_int(calibrated, p->class.at[k].seen->samples);
     for (int k = 0; k < p->layer.n; k++)
         all += p->layer.at[k].macs, whole += p->layer.at[k].stays ? 0 : p->layer.at[k].macs,
             stays += p->layer.at[k].stays;
@@ -136,7 +139,8 @@ static hone_status ranges(const hone_quant_job *job, hone_quant_plan *p, const i
     bool found = false;
     if (cache) HONE_TRY(hone_quant_cache_read(p, cache, key, &found));
     if (!found) HONE_TRY(hone_quant_calibrate(job, p, sample, n));
-    if (cache && !found) HONE_TRY(hone_quant_cache_write(p, cache, key));
+    /* what was cut short is not kept for the next one */
+    if (cache && !found && !job->left->n) HONE_TRY(hone_quant_cache_write(p, cache, key));
     return hone_quant_choose(job, p, sample, n < 8 ? n : 8);
 }
 hone_status hone_quant_static(hone_quant_job *job) {

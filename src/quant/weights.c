@@ -148,10 +148,9 @@ static hone_status find(hone_weights_job *w) {
                                  g->var.at[a->var].name);
     }
     if (w->layer.n) return HONE_OK;
-    return hone_fail(HONE_NOT_SUPPORTED,
-                     "model '%s' has no MatMul, Gemm or Gather with a constant matrix of f32 outside of "
-                     "bodies: there are no weights for this form",
-                     w->job->model);
+    return hone_quant_nothing(g, HONE_NOT_SUPPORTED, w->job->model,
+                              "MatMul, Gemm or Gather with a constant matrix of f32 outside of bodies: there "
+                              "are no weights for this form");
 }
 float *hone_weights_rows(const hone_weights_job *w, const hone_weights_layer *a) {
     const float *from = w->job->graph->var.at[a->var].value->data;

@@ -102,6 +102,17 @@ void hone_model_free(hone_model *m) {
     hone_compiled_destroy(m->compiled);
     hone_free(m);
 }
+hone_status hone_model_bare(hone_model *m) {
+    if (!m) return hone_fail(HONE_BAD_INPUT, "hone_model_bare: model must not be NULL");
+    if (atomic_load(&m->holders) > 1) return hone_fail(HONE_BAD_INPUT, "a session holds the model");
+    hone_graph *g = m->compiled->graph;
+    for (int k = 0; k < g->var.n; k++) hone_value_drop(g->var.at[k].value), g->var.at[k].value = NULL;
+    m->bare = true;
+    return HONE_OK;
+}
+hone_status hone_model_whole(const hone_model *m) {
+    return m->bare ? hone_fail(HONE_BAD_INPUT, "the model's weights were freed (hone_model_bare)") : HONE_OK;
+}
 int hone_model_inputs(const hone_model *m) { return !m ? 0 : m->compiled->graph->in.n; }
 int hone_model_outputs(const hone_model *m) { return !m ? 0 : m->compiled->graph->out.n; }
 const hone_port *hone_model_input(const hone_model *m, int k) {
@@ -122,6 +133,7 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
     if (o && (o->plans < 0 || o->limit_ms < 0 || o->limit_bytes < 0 || o->profile < 0 || o->profile > 3))
         return hone_fail(HONE_BAD_INPUT, "options: plans, limit_ms and limit_bytes must not be negative, and "
                                          "profile is from 0 to 3");
+    HONE_TRY(hone_model_whole(m));
     HONE_TRY(hone_cpu_check());
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");

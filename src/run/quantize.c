@@ -3,6 +3,9 @@
    and written. */
 #include <stdio.h>
 #include <string.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "base/file.h"
 #include "base/thread.h"
@@ -29,6 +32,9 @@ static void run_close(hone_quant_run *r) {
     hone_exec_destroy(r->exec);
     hone_compiled_destroy(r->compiled);
     hone_free(r);
+#if defined(__GLIBC__)
+    malloc_trim(0); /* many graphs follow each other: what one leaves in pieces is not kept beside the next */
+#endif
 }
 static hone_status run_open(const void *context, hone_graph *take, hone_quant_run **out) {
     const hone_quantizing *wish = ((const whole *)context)->wish;
@@ -144,18 +150,24 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
                           .model = model,
                           .runner = {run_open, run_run, run_time, run_profile, run_close, run_measure, &w},
                           .report = report};
+    hone_text left = {0};
     hone_exported e = {0};
+    job.began = hone_clock_ns(), job.left = &left;
     hone_status s = job.instances ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     if (!s) s = hone_passes_settle(g, job.instances);
     hone_text_put(report, "{\"model\": ");
     hone_text_json(report, model);
     hone_text_put(report, ", \"output\": ");
     hone_text_json(report, to);
+    if (!s) hone_quant_bodies(g, report);
     if (!s) s = form == hone_quant_static ? form(&job) : hone_quant_judged(&job, form);
     if (!s) s = hone_graph_export_file(job.result ? job.result : job.graph, to, &e);
-    if (!s && report->failed) s = hone_fail(HONE_NO_MEMORY, "no memory for a report");
+    if (wish->seconds)
+        hone_text_put(report, ", \"limit_s\": %d, \"left\": [%s]", wish->seconds, left.n ? left.text : "");
+    if (!s && (report->failed || left.failed)) s = hone_fail(HONE_NO_MEMORY, "no memory for a report");
     hone_text_put(report, ", \"nodes\": %lld, \"bytes\": %llu, \"data_bytes\": %llu}", (long long)e.nodes,
                   (unsigned long long)e.model_bytes, (unsigned long long)e.data_bytes);
+    hone_text_free(&left);
     hone_graph_destroy(job.result);
     hone_instances_destroy(job.instances);
     hone_graph_destroy(g);
@@ -168,6 +180,7 @@ hone_status hone_quantize(const char *model, const hone_quantizing *wish, const 
     if (!model || !wish || !to || !out)
         return hone_fail(HONE_BAD_INPUT, "hone_quantize: model, wishes, path and report must not be NULL");
     HONE_TRY(hone_quant_form_find(wish->form, &form, &needs_data));
+    HONE_TRY(hone_quant_form_fits(wish));
     if (needs_data && (wish->data.n < 1 || !wish->data.get))
         return hone_fail(HONE_BAD_INPUT,
                          "form '%s' needs samples of what the model is given: it has none to see ranges in",

@@ -144,6 +144,7 @@ static void nodes(const hone_model *m, hone_text *t) {
 hone_status hone_model_report(const hone_model *m, const char *topic, char **out) {
     if (!m || !topic || !out)
         return hone_fail(HONE_BAD_INPUT, "hone_model_report: model, topic and out must not be NULL");
+    HONE_TRY(hone_model_whole(m));
     hone_text t = {0};
     if (!strcmp(topic, "summary")) summary(m, &t);
     else if (!strcmp(topic, "nodes")) nodes(m, &t);
@@ -266,6 +267,7 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
 hone_status hone_model_explain(const hone_model *m, const char *node, int c, char **out) {
     if (!m || !node || !out)
         return hone_fail(HONE_BAD_INPUT, "hone_model_explain: model, node and out must not be NULL");
+    HONE_TRY(hone_model_whole(m));
     const hone_graph *g = m->compiled->graph;
     char *end;
     long number = strtol(node, &end, 10);

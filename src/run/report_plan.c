@@ -185,6 +185,7 @@ hone_status hone_model_plan_with(const hone_model *m, const hone_options *o, con
                                  char **out) {
     if (!m || !in || !out)
         return hone_fail(HONE_BAD_INPUT, "hone_model_plan: model, shapes and out must not be NULL");
+    HONE_TRY(hone_model_whole(m));
     const hone_graph *g = m->compiled->graph;
     hone_fact *facts = hone_alloc(sizeof *facts * (size_t)(g->in.n + 1));
     hone_plan *p = NULL;

@@ -12,6 +12,7 @@
 
 hone_status hone_model_save(const hone_model *m, const char *path) {
     if (!m || !path) return hone_fail(HONE_BAD_INPUT, "hone_model_save: model and path must not be NULL");
+    HONE_TRY(hone_model_whole(m));
     return hone_graph_export_file(m->compiled->graph, path, NULL);
 }
 
