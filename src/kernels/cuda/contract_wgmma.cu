@@ -163,14 +163,15 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
                   const float bias[OWN], const int whole[OWN], int group) {
     const int t = THREAD % 128, lane = t % 32, row = t / 32 * 16 + lane / 4, m0 = w->m0 + group * 64,
               n0 = w->n0 + BLOCK_X % SPLITS * END_N;
+    const residual_row before[2] = {residual_row_of(P, w->batch, m0 + row),
+                                    residual_row_of(P, w->batch, m0 + row + 8)};
     enum { EIGHTS = (END_N < OUT_ROW ? END_N : OUT_ROW) / 8 }; /* groups of 8 columns in a panel */
     UNROLL for (int p = 0; p < PANELS; p++) {
         const u32 slot = stage + (u32)(p % SLOTS) * (64 * ROW);
         float residual[EIGHTS][2][2]; /* all asked for at once */
-        UNROLL for (int j = 0; j < EIGHTS; j++)
-            UNROLL for (int e = 0; e < 4; e++)
-                residual[j][e / 2][e % 2] = residual_at(P, w->batch, m0 + row + 8 * (e / 2),
-                                                        n0 + p * OUT_ROW + j * 8 + lane % 4 * 2 + e % 2);
+        UNROLL for (int half = 0; half < 2; half++)
+            UNROLL for (int j = 0; j < EIGHTS; j++)
+                residual_pair(P, &before[half], n0 + p * OUT_ROW + j * 8 + lane % 4 * 2, residual[j][half]);
         if (STORE && t == 0) { /* what left from this slot before has been read */
             if (p == 0) store_wait(0);
             else if (p >= SLOTS) store_wait(SLOTS - 1);

@@ -92,6 +92,35 @@ DEVICE float residual_at(const hone_cuda_contract *a, int batch, int m, int n) {
     return OUT_F32(
         ((const out_store *)a->residual)[batch * a->batch_residual + (i64)m * a->pitch_residual + n]);
 }
+/* Two neighbours of a row by one load, where those lie together in memory as well: n is even. */
+typedef struct {
+    const out_store *at;
+    bool pairs;
+} residual_row;
+DEVICE residual_row residual_row_of(const hone_cuda_contract *a, int batch, int m) {
+    residual_row r = {0, false};
+    if (!USES_RESIDUAL) return r;
+    m = m < a->m ? m : a->m - 1;
+    r.at = (const out_store *)a->residual + batch * a->batch_residual + (i64)m * a->pitch_residual;
+    r.pairs = (u64)r.at % (2 * OUT_BYTES) == 0;
+    return r;
+}
+DEVICE void residual_pair(const hone_cuda_contract *a, const residual_row *r, int n, float out[2]) {
+    union {
+        out_store one[2];
+        u16 small;
+        u32 word;
+        u64 words;
+    } v;
+    out[0] = out[1] = 0;
+    if (!USES_RESIDUAL) return;
+    if (r->pairs && n + 1 < a->n) {
+        if (OUT_BYTES == 1) v.small = *(const u16 *)(r->at + n);
+        else if (OUT_BYTES == 2) v.word = *(const u32 *)(r->at + n);
+        else v.words = *(const u64 *)(r->at + n);
+    } else UNROLL for (int e = 0; e < 2; e++) v.one[e] = r->at[n + e < a->n ? n + e : a->n - 1];
+    out[0] = OUT_F32(v.one[0]), out[1] = OUT_F32(v.one[1]);
+}
 DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, int whole, float residual,
                         int batch, int m, int n) {
     (void)a, (void)batch, (void)m, (void)n, (void)bias, (void)whole, (void)residual;
