@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole networks on an NVIDIA GPU beside PyTorch, in one run and in turns:
 
-    networks.py HONE [--batch 1,32] [--nets resnet50,...] [--precision f16|tf32|int8] [--rounds 3] [--out FOLDER]
+    networks.py HONE [--batch 1,32] [--nets resnet50,...] [--precision f16|tf32|int8] [--rounds 3] [--out DIR]
 
 Inputs and outputs stay on the GPU. Hone: `hone bench --device cuda --resident`, of the model as torch exports
-it (exported below), else of the same architecture in its zoo. PyTorch: channels last, cudnn.benchmark, eager and
-as a CUDA graph; with --precision tf32 both compute f32 values with tf32 products. With int8 the model is
+it (exported below), else of the same architecture in its zoo. PyTorch: channels last, cudnn.benchmark, eager
+and as a CUDA graph; with --precision tf32 both compute f32 values with tf32 products. With int8 the model is
 what ONNX Runtime's quantize_static makes of the export (u8 activations, s8 weights a channel), beside Hone's
 own f16 of the same network. A table of medians of the rounds: ms, PyTorch's time over ours, samples a second,
 and the most memory that either takes on the GPU, its context included."""
+
 import argparse
 import json
 import os
@@ -25,8 +26,8 @@ torch.backends.cudnn.benchmark = True
 
 
 class Ids(torch.nn.Module):
-    """A transformer as a function of its ids alone. A mask of ones where it is an encoder, and for the exporter,
-    which cannot say what a decoder does without one."""
+    """A transformer as a function of its ids alone. A mask of ones where it is an encoder, and for the
+    exporter, which cannot say what a decoder does without one."""
 
     def __init__(self, model, mask=False):
         super().__init__()
@@ -102,8 +103,16 @@ def exported(name, model, make, folder):
     path = os.path.join(folder, name + ".onnx")
     if not os.path.exists(path):
         torch.backends.mha.set_fastpath_enabled(False)  # which has no name in ONNX
-        torch.onnx.export(model, (make(2),), path, input_names=["x"], output_names=["y"],
-                          dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}}, opset_version=17, dynamo=False)
+        torch.onnx.export(
+            model,
+            (make(2),),
+            path,
+            input_names=["x"],
+            output_names=["y"],
+            dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}},
+            opset_version=17,
+            dynamo=False,
+        )
         torch.backends.mha.set_fastpath_enabled(True)
     return path
 
@@ -177,8 +186,25 @@ class Taken:
 def hone(binary, model, batch, precision):
     with Taken() as t:
         out = subprocess.run(
-            [binary, "bench", model, "--device", "cuda", "--precision", precision, "--resident", "--batch",
-             str(batch), "--seconds", "0.3", "--json"], capture_output=True, text=True, timeout=150)
+            [
+                binary,
+                "bench",
+                model,
+                "--device",
+                "cuda",
+                "--precision",
+                precision,
+                "--resident",
+                "--batch",
+                str(batch),
+                "--seconds",
+                "0.3",
+                "--json",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=150,
+        )
     if out.returncode:
         raise RuntimeError(out.stdout.strip() + out.stderr.strip())
     return json.loads(out.stdout)["median_ms"], t.bytes
@@ -187,8 +213,12 @@ def hone(binary, model, batch, precision):
 def used():
     """Bytes of the GPU in use; None: no one says."""
     try:
-        out = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
-                             capture_output=True, text=True, timeout=20)
+        out = subprocess.run(
+            ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
         return int(out.stdout.split()[0]) << 20
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
         return None
@@ -210,7 +240,7 @@ def against_torch(a, net, context):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         try:
-            replay = graphed(model, (x, ))
+            replay = graphed(model, (x,))
         except Exception as e:  # a network that cannot be captured is still run eagerly
             print(f"# {net}: no graph: {str(e).splitlines()[0]}")
             torch.cuda.synchronize()
@@ -226,7 +256,9 @@ def against_torch(a, net, context):
         print(
             f"{net:19} {batch:5} {h:8.3f} {e:8.3f} {g:8.3f} {e / h:10.2f} {g / h:10.2f} {batch / h * 1e3:9.0f} "
             f"{batch / g * 1e3:9.0f} {mine:8.0f} {theirs:8.0f}  "
-            f"{100 * (max(ours)[0] - min(ours)[0]) / h:.0f} %", flush=True)
+            f"{100 * (max(ours)[0] - min(ours)[0]) / h:.0f} %",
+            flush=True,
+        )
         yield batch, e / h, g / h
         del replay, x
     del model
@@ -238,7 +270,9 @@ def against_halves(a, net):
     path = exported(net, make(), sample, a.out)
     small = quantized(path, sample)
     for batch in map(int, a.batch.split(",")):
-        times = [(hone(a.hone, small, batch, "f16"), hone(a.hone, path, batch, "f16")) for _ in range(a.rounds)]
+        times = [
+            (hone(a.hone, small, batch, "f16"), hone(a.hone, path, batch, "f16")) for _ in range(a.rounds)
+        ]
         q, h = (statistics.median(t[k][0] for t in times) for k in (0, 1))
         print(f"{net:19} {batch:5} {q:8.3f} {h:8.3f} {h / q:10.2f} {batch / q * 1e3:9.0f}", flush=True)
 
@@ -262,8 +296,10 @@ def main():
     before = used()
     torch.zeros(1, device="cuda")
     context = max(0, used() - before) if before is not None else 0
-    print(f"{'network':19} {'batch':>5} {'hone ms':>8} {'eager':>8} {'graph':>8} {'eager/hone':>10} "
-          f"{'graph/hone':>10} {'hone 1/s':>9} {'graph 1/s':>9} {'hone MB':>8} {'torch MB':>8}  spread of hone's")
+    print(
+        f"{'network':19} {'batch':>5} {'hone ms':>8} {'eager':>8} {'graph':>8} {'eager/hone':>10} "
+        f"{'graph/hone':>10} {'hone 1/s':>9} {'graph 1/s':>9} {'hone MB':>8} {'torch MB':>8}  spread of hone's"
+    )
     ratios = {}
     for net in a.nets.split(","):
         try:
@@ -272,10 +308,12 @@ def main():
         except Exception as e:
             print(f"{net:19} {e}", flush=True)
     for batch, r in ratios.items():
-        print(f"batch {batch}: geometric means of {len(r)}: eager/hone "
-              f"{statistics.geometric_mean(x for x, _ in r):.2f}, graph/hone "
-              f"{statistics.geometric_mean([y for _, y in r if y == y] or [1]):.2f}; least eager/hone "
-              f"{min(x for x, _ in r):.2f}")
+        print(
+            f"batch {batch}: geometric means of {len(r)}: eager/hone "
+            f"{statistics.geometric_mean(x for x, _ in r):.2f}, graph/hone "
+            f"{statistics.geometric_mean([y for _, y in r if y == y] or [1]):.2f}; least eager/hone "
+            f"{min(x for x, _ in r):.2f}"
+        )
 
 
 if __name__ == "__main__":

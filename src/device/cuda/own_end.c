@@ -127,8 +127,8 @@ static const hone_x *clamp_of(const ending *e, int32_t x, float *low, float *hig
     const hone_x *sum = fn_of(e, n->a, HONE_FN_add);
     return fn_of(e, n->a, HONE_FN_round) || (sum && fn_of(e, sum->a, HONE_FN_round)) ? n : NULL;
 }
-/* The kernel reads bytes of a residual as those of its result; they may be signed where those are not, and the
-   other way round. */
+/* The kernel reads bytes of a residual as those of its result; they may be signed where those are not, and
+   the other way round. */
 static const char *residual_of(const ending *e) {
     const hone_tensor *tensor = e->c->instance->tensor;
     const hone_dtype is = tensor[e->p->residual].dtype, read = tensor[e->p->m.c].dtype;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    cell: all steps of a recurrent layer in one kernel, LSTM's or GRU's: at each step the state times constant
-   weights, what comes from the input added, and the gates. For sm_90: a cluster of blocks has some rows of the
-   batch in one direction. Each block keeps its part of the weights in shared memory, all gates of UNITS
-   columns of the state, multiplies the whole state by them on the matrix unit of warps (weights are the unit's
-   rows, the batch its columns), and sends what it makes of its columns to every block of the cluster. So a
+   weights, what comes from the input added, and the gates. For sm_90: a cluster of blocks has some rows of
+   the batch in one direction. Each block keeps its part of the weights in shared memory, all gates of UNITS
+   columns of the state, multiplies the whole state by them on the matrix unit of warps (weights are the
+   unit's rows, the batch its columns), and sends what it makes of its columns to every block of the cluster. So a
    step costs one meeting of a cluster, and nothing but x is read from memory. Sums are in one order.
 
    A warp has 8 columns of the state: the first 16 of its rows are two gates of them, the next 16 the others,
@@ -62,9 +62,8 @@ KERNEL(hone_cell, hone_cuda_cell, THREADS, 1) {
     wait_previous();
     for (int i = THREAD; i < ROWS * DEPTH; i += THREADS) {
         const int b = i / DEPTH, u = i % DEPTH;
-        const float v = a->h0 && first + b < a->rows && u < a->width
-                            ? ((const float *)a->h0)[way * a->h0_way + (first + b) * a->h0_row + u * a->h0_each]
-                            : 0;
+        const i64 at = way * a->h0_way + (first + b) * a->h0_row + u * a->h0_each;
+        const float v = a->h0 && first + b < a->rows && u < a->width ? ((const float *)a->h0)[at] : 0;
         *(in_store *)(hone_shared + STATE_AT + b * PITCH + u * IN_BYTES) = NARROW(v);
     }
     float kept[TILES][2], x[TILES][2][GATES]; /* kept: c of an LSTM, h of a GRU */
@@ -85,8 +84,8 @@ KERNEL(hone_cell, hone_cuda_cell, THREADS, 1) {
             UNROLL for (int e = 0; e < 2; e++) {                                                             \
                 const int b = first + n * 8 + column + e;                                                    \
                 const bool is = there && b < a->rows && (step) < a->steps && u_ >= 0 && u_ < a->steps;       \
-                const float *from =                                                                          \
-                    (const float *)a->x + (((i64)u_ * a->ways + way) * a->rows + b) * GATES * a->width + unit; \
+                const i64 row_ = ((i64)u_ * a->ways + way) * a->rows + b;                                    \
+                const float *from = (const float *)a->x + row_ * GATES * a->width + unit;                    \
                 UNROLL for (int q = 0; q < GATES; q++) x[n][e][q] = is ? from[(i64)q * a->width] : 0;        \
             }                                                                                                \
     }
@@ -95,7 +94,8 @@ KERNEL(hone_cell, hone_cuda_cell, THREADS, 1) {
     else sync_block();
     const u32 weights = shared + (u32)((warp * 32 + lane / 4) * PITCH + lane % 4 * 4);
     for (int t = 0; t < a->steps; t++) {
-        const u32 now = shared + STATE_AT + (u32)(t % 2 * STATE), next = shared + STATE_AT + (u32)((t + 1) % 2 * STATE);
+        const u32 states = shared + STATE_AT, now = states + (u32)(t % 2 * STATE),
+                  next = states + (u32)((t + 1) % 2 * STATE);
         float sum[2][TILES][4];
         UNROLL for (int i = 0; i < 2; i++)
             UNROLL for (int n = 0; n < TILES; n++)
@@ -117,7 +117,8 @@ KERNEL(hone_cell, hone_cuda_cell, THREADS, 1) {
                 const float *g = x[n][e];
                 float h, c = 0;
                 if (KIND == 0) {
-                    const float in = quick_sigmoid(g[0] + sum[0][n][e]), out = quick_sigmoid(g[1] + sum[0][n][2 + e]),
+                    const float in = quick_sigmoid(g[0] + sum[0][n][e]),
+                                out = quick_sigmoid(g[1] + sum[0][n][2 + e]),
                                 forget = quick_sigmoid(g[2] + sum[1][n][e]),
                                 made = quick_tanh(g[GATES - 1] + sum[1][n][2 + e]);
                     c = forget * kept[n][e] + in * made, kept[n][e] = c, h = out * quick_tanh(c);

@@ -258,8 +258,8 @@ DEVICE u32x4 shared_load16_of(u32 at, int rank) { /* from another block of the c
     return v;
 }
 DEVICE void shared_store16_of(u32 at, int rank, u32x4 v) { /* likewise */
-    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; st.shared::cluster.v4.u32 [there], "
-                 "{%2, %3, %4, %5}; }" ::"r"(at),
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
+                 "st.shared::cluster.v4.u32 [there], {%2, %3, %4, %5}; }" ::"r"(at),
                  "r"(rank), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                  : "memory");
 }
