@@ -597,8 +597,9 @@ static void casts_run(void **state) {
         }
     far_numbers = false;
 }
-/* What passes and fusion make of values that are narrow in between, without the definition's passes: a half is
-   true, bytes wrap, and a clamp's limits that are no whole steps of the bytes behind it are rounded as those. */
+/* What passes and fusion make of values that are narrow in between, without the definition's passes: a
+   half is true, bytes wrap, and a clamp's limits that are no whole steps of the bytes behind it are rounded
+   as those. */
 static void between_run(void **state) {
     static const char *const texts[] = {
         "graph g (x: f32[9, 41]) -> y { h: f32[] = {4}; d = Div(x, h); b = Cast(d) {to: bool}; n = Not(b); y "

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole networks on an NVIDIA GPU beside PyTorch, in one run and in turns:
 
-    networks.py HONE [--batch 1,32] [--nets resnet50,...] [--precision f16|tf32|int8] [--rounds 3] [--out FOLDER]
+    networks.py HONE [--batch 1,32] [--nets resnet50,...] [--precision f16|tf32|int8] [--rounds 3]
+        [--out FOLDER]
 
 Inputs and outputs stay on the GPU. Hone: `hone bench --device cuda --resident`, of the model as torch exports
-it (exported below), else of the same architecture in its zoo. PyTorch: channels last, cudnn.benchmark, eager and
-as a CUDA graph; with --precision tf32 both compute f32 values with tf32 products. With int8 the model is
+it (exported below), else of the same architecture in its zoo. PyTorch: channels last, cudnn.benchmark, eager
+and as a CUDA graph; with --precision tf32 both compute f32 values with tf32 products. With int8 the model is
 what ONNX Runtime's quantize_static makes of the export (u8 activations, s8 weights a channel), beside Hone's
 own f16 of the same network. A table of medians of the rounds: ms, PyTorch's time over ours, samples a second,
 and the most memory that either takes on the GPU, its context included."""
@@ -25,8 +26,8 @@ torch.backends.cudnn.benchmark = True
 
 
 class Ids(torch.nn.Module):
-    """A transformer as a function of its ids alone. A mask of ones where it is an encoder, and for the exporter,
-    which cannot say what a decoder does without one."""
+    """A transformer as a function of its ids alone. A mask of ones where it is an encoder, and for the
+    exporter, which cannot say what a decoder does without one."""
 
     def __init__(self, model, mask=False):
         super().__init__()
@@ -224,8 +225,8 @@ def against_torch(a, net, context):
         g = statistics.median(graph) if graph else float("nan")
         mine, theirs = max(o[1] for o in ours) / 1e6, (context + torch.cuda.max_memory_reserved()) / 1e6
         print(
-            f"{net:19} {batch:5} {h:8.3f} {e:8.3f} {g:8.3f} {e / h:10.2f} {g / h:10.2f} {batch / h * 1e3:9.0f} "
-            f"{batch / g * 1e3:9.0f} {mine:8.0f} {theirs:8.0f}  "
+            f"{net:19} {batch:5} {h:8.3f} {e:8.3f} {g:8.3f} {e / h:10.2f} {g / h:10.2f} "
+            f"{batch / h * 1e3:9.0f} {batch / g * 1e3:9.0f} {mine:8.0f} {theirs:8.0f}  "
             f"{100 * (max(ours)[0] - min(ours)[0]) / h:.0f} %", flush=True)
         yield batch, e / h, g / h
         del replay, x
@@ -238,7 +239,9 @@ def against_halves(a, net):
     path = exported(net, make(), sample, a.out)
     small = quantized(path, sample)
     for batch in map(int, a.batch.split(",")):
-        times = [(hone(a.hone, small, batch, "f16"), hone(a.hone, path, batch, "f16")) for _ in range(a.rounds)]
+        times = [
+            (hone(a.hone, small, batch, "f16"), hone(a.hone, path, batch, "f16")) for _ in range(a.rounds)
+        ]
         q, h = (statistics.median(t[k][0] for t in times) for k in (0, 1))
         print(f"{net:19} {batch:5} {q:8.3f} {h:8.3f} {h / q:10.2f} {batch / q * 1e3:9.0f}", flush=True)
 
@@ -263,7 +266,8 @@ def main():
     torch.zeros(1, device="cuda")
     context = max(0, used() - before) if before is not None else 0
     print(f"{'network':19} {'batch':>5} {'hone ms':>8} {'eager':>8} {'graph':>8} {'eager/hone':>10} "
-          f"{'graph/hone':>10} {'hone 1/s':>9} {'graph 1/s':>9} {'hone MB':>8} {'torch MB':>8}  spread of hone's")
+          f"{'graph/hone':>10} {'hone 1/s':>9} {'graph 1/s':>9} {'hone MB':>8} {'torch MB':>8}"
+          "  spread of hone's")
     ratios = {}
     for net in a.nets.split(","):
         try:
