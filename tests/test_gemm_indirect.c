@@ -57,7 +57,7 @@ static void convolutions(void **state) {
     (void)state;
     static char text[2048];
     static const char *const types[] = {"u8", "i8"};
-    EACH_LEVEL for (int round = 0; round < (SLOW ? 8 : 40); round++) {
+    EACH_LEVEL for (int round = 0; round < twin_rounds(8, 20, 40); round++) {
         const int groups = draw(0, 2) ? 1 : draw(2, 3), deep = 4 * draw(2, 13),
                   columns = draw(1, draw(0, 3) ? 50 : 150), kh = draw(1, 5), kw = draw(1, 3);
         const char *t = types[round % 2], *u = types[round / 2 % 2];

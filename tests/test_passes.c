@@ -597,6 +597,30 @@ static void casts_run(void **state) {
         }
     far_numbers = false;
 }
+/* What passes and fusion make of values that are narrow in between, without the definition's passes: a
+   half is true, bytes wrap, and a clamp's limits that are no whole steps of the bytes behind it are rounded
+   as those. */
+static void between_run(void **state) {
+    static const char *const texts[] = {
+        "graph g (x: f32[9, 41]) -> y { h: f32[] = {4}; d = Div(x, h); b = Cast(d) {to: bool}; n = Not(b); y "
+        "= "
+        "Cast(n) {to: f32}; }",
+        "graph g (x: f32[9, 41]) -> y { k: f32[] = {300}; l = Mul(x, k); c = Cast(l) {to: i32}; b = Cast(c) "
+        "{to: i8}; "
+        "n = Neg(b); y = Cast(n) {to: f32}; }",
+        "graph g (x: f32[n, 7], z: f32[m, 7]) -> y { a = Neg(x); b = Abs(a); c = Add(b, z); y = Neg(c); }",
+        "graph g (x: u8[2, 8, 9, 9]) -> y { k: u8[] = {97}; s: u8[2, 8, 9, 9] = random(3, 0, 255); x0 = "
+        "Mul(x, k); x1 = "
+        "Add(x0, s); xs: f32[] = {0.25}; xz: u8[] = {7}; w: i8[24, 8, 1, 1] = random(1, -9, 9); ws: f32[] = "
+        "{0.125}; wz: i8[] "
+        "= {0}; ys: f32[] = {0.11}; yz: u8[] = {9}; lo: f32[] = {-0.61}; hi: f32[] = {6}; d = "
+        "DequantizeLinear(x1, xs, "
+        "xz); v = DequantizeLinear(w, ws, wz); c = Conv(d, v); l = Clip(c, lo, hi); y = QuantizeLinear(l, "
+        "ys, yz); }",
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) run_both(texts[k]);
+}
 /* Each allocation of a pass fails in turn: an error, or a graph that is still right. */
 static void passes_memory(void **state) {
     (void)state;
@@ -676,10 +700,10 @@ static void models(void **state) {
 
 int main(void) {
     (void)walk_case; /* no files here */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(text_round),    cmocka_unit_test(text_random),
-                                       cmocka_unit_test(text_wrong),    cmocka_unit_test(text_memory),
-                                       cmocka_unit_test(passes_rows),   cmocka_unit_test(passes_run),
-                                       cmocka_unit_test(affine_run),    cmocka_unit_test(casts_run),
-                                       cmocka_unit_test(passes_memory), cmocka_unit_test(models)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_round),    cmocka_unit_test(text_random), cmocka_unit_test(text_wrong),
+        cmocka_unit_test(text_memory),   cmocka_unit_test(passes_rows), cmocka_unit_test(passes_run),
+        cmocka_unit_test(affine_run),    cmocka_unit_test(casts_run),   cmocka_unit_test(between_run),
+        cmocka_unit_test(passes_memory), cmocka_unit_test(models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void modes(void **state) {
                              *const places[] = {"half_pixel", "asymmetric", "align_corners",
                                                 "pytorch_half_pixel", "half_pixel_symmetric"};
     char dims[32], op[512], sizes[64];
-    EACH_LEVEL for (int round = 0; round < (SLOW ? 9 : 45); round++) {
+    EACH_LEVEL for (int round = 0; round < twin_rounds(9, 24, 45); round++) {
         snprintf(dims, sizeof dims, "%d, %d", draw(3, 9), draw(3, 12));
         snprintf(sizes, sizeof sizes, "s: i64[2] = {%d, %d}", draw(13, 20), draw(13, 40));
         snprintf(op, sizeof op,
@@ -90,7 +90,7 @@ static void integers(void **state) {
     static const char *const types[] = {"u8", "i8", "u16", "i16", "f32"},
                              *const wide[] = {"i32", "i64", "u32", "f64", "f16"},
                              *const places[] = {"half_pixel", "asymmetric", "align_corners"};
-    EACH_LEVEL for (int round = 0; round < (SLOW ? 6 : 24); round++) {
+    EACH_LEVEL for (int round = 0; round < twin_rounds(6, 14, 24); round++) {
         const int c = draw(9, 24), h = draw(3, 7), w = draw(3, 8), oh = draw(3, 8), ow = draw(13, 24);
         const bool nearest = draw(0, 3) == 0, cubic = draw(0, 1), all = draw(0, 1) && (nearest || !cubic);
         const char *type = types[draw(0, 4)], *mode = nearest ? "nearest" : cubic ? "cubic" : "linear";

@@ -100,6 +100,11 @@ static inline bool twin_other(const void *kernel) {
 #define SLOW 0
 #endif
 
+/* So many cases by lot; with HONE_TEST_ALL, which `make test-all` sets, all. */
+static inline int twin_rounds(int slow, int some, int all) {
+    return SLOW ? slow : getenv("HONE_TEST_ALL") ? all : some;
+}
+
 /* random: floats from -2 to 2, any bytes */
 static inline hone_value *twin_input(const hone_graph *g, int k) {
     const hone_var *v = g->var.at + g->in.at[k];

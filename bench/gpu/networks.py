@@ -254,7 +254,8 @@ def against_torch(a, net, context):
         g = statistics.median(graph) if graph else float("nan")
         mine, theirs = max(o[1] for o in ours) / 1e6, (context + torch.cuda.max_memory_reserved()) / 1e6
         print(
-            f"{net:19} {batch:5} {h:8.3f} {e:8.3f} {g:8.3f} {e / h:10.2f} {g / h:10.2f} {batch / h * 1e3:9.0f} "
+            f"{net:19} {batch:5} {h:8.3f} {e:8.3f} {g:8.3f} {e / h:10.2f} {g / h:10.2f} "
+            f"{batch / h * 1e3:9.0f} "
             f"{batch / g * 1e3:9.0f} {mine:8.0f} {theirs:8.0f}  "
             f"{100 * (max(ours)[0] - min(ours)[0]) / h:.0f} %",
             flush=True,
@@ -298,7 +299,8 @@ def main():
     context = max(0, used() - before) if before is not None else 0
     print(
         f"{'network':19} {'batch':>5} {'hone ms':>8} {'eager':>8} {'graph':>8} {'eager/hone':>10} "
-        f"{'graph/hone':>10} {'hone 1/s':>9} {'graph 1/s':>9} {'hone MB':>8} {'torch MB':>8}  spread of hone's"
+        f"{'graph/hone':>10} {'hone 1/s':>9} {'graph 1/s':>9} {'hone MB':>8} {'torch MB':>8}  "
+        "spread of hone's"
     )
     ratios = {}
     for net in a.nets.split(","):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    own_cell: recurrent layers by the kernel of src/kernels/cuda/cell.cu, all steps in one launch: LSTM, and
-   GRU whose state is multiplied before it is reset, one way or both. Others, and wider states than a cluster's
-   shared memory holds weights of, are printed stage by stage. */
+   GRU whose state is multiplied before it is reset, one way or both. Others, and wider states than a
+   cluster's shared memory holds weights of, are printed stage by stage. */
 #include <string.h>
 
 #include "device/cuda/own.h"
