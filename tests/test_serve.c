@@ -21,6 +21,7 @@
 
 #include "hone/hone.h"
 #include "hone/serve.h"
+#include "serve/given.h"
 
 #include <cmocka.h>
 
@@ -470,6 +471,20 @@ static void limits(void **state) {
     assert_int_equal(hone_server_start(&o, &s), HONE_IO);
 }
 
+static void base64(void **state) { /* as files come over HTTP */
+    const struct {
+        const char *text, *bytes; /* NULL: it is none */
+    } rows[] = {{"", ""},        {"QQ==", "A"},     {"QQ", "A"},          {"QUI=", "AB"},
+                {"QUJD", "ABC"}, {"Pz8\\/", "???"}, {"QUJDRA==", "ABCD"}, {"QUJDREVG", "ABCDEF"},
+                {"Q", NULL},     {"QUJDR", NULL},   {"QQ===", NULL},      {"QU=D", NULL},
+                {"Q===", NULL},  {"QUJ?", NULL},    {"QUJD\\n", NULL}};
+    uint8_t out[32];
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const int64_t n = hone_serve_base64(rows[k].text, strlen(rows[k].text), out);
+        assert_int_equal(n, rows[k].bytes ? (int64_t)strlen(rows[k].bytes) : -1);
+        if (n > 0) assert_memory_equal(out, rows[k].bytes, (size_t)n);
+    }
+}
 static void count_lines(void *n, const char *line) { ++*(int *)n; }
 static void named(void **state) { /* what is named itself must be there, and one line says why it is not */
     hone_server_options o = plain();
@@ -824,10 +839,10 @@ static int end(void **state) {
     return system(line);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good),      cmocka_unit_test(bad),
-                                       cmocka_unit_test(limits),    cmocka_unit_test(batches),
-                                       cmocka_unit_test(full),      cmocka_unit_test(reloads),
-                                       cmocka_unit_test(ensembles), cmocka_unit_test(kept),
-                                       cmocka_unit_test(named),     cmocka_unit_test(stops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good),      cmocka_unit_test(bad),  cmocka_unit_test(limits),
+        cmocka_unit_test(batches),   cmocka_unit_test(full), cmocka_unit_test(reloads),
+        cmocka_unit_test(ensembles), cmocka_unit_test(kept), cmocka_unit_test(base64),
+        cmocka_unit_test(named),     cmocka_unit_test(stops)};
     return cmocka_run_group_tests(tests, begin, end);
 }
