@@ -228,6 +228,42 @@ static void cuts(void **state) {
     hone_compiled_destroy(c);
 }
 
+/* A host op that wants a picture in rows, between what makes it and what reads it: the reader computes the
+   same, and as fast: it still sees channels last. */
+static int slow_steps(const hone_exec *e) {
+    int n = 0;
+    for (const hone_plan *p = hone_exec_last(e); p; p = p->next_cut)
+        for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, "tile");
+    return n;
+}
+static void rows_of_a_picture(void **state) {
+    (void)state;
+#define DEPTHWISE                                                                      \
+    "w: f32[32, 8, 1, 1] = random(1, -1, 1); d: f32[32, 1, 3, 3] = random(2, -1, 1); " \
+    "v: f32[8, 32, 1, 1] = random(3, -1, 1); a = Conv(x, w); r = Relu(a); "
+    static const char *const texts[] = {"graph g opset 18 (x: f32[n, 8, 20, 20]) -> y { " DEPTHWISE
+                                        "b = Conv(r, d) {group: 32}; y = Conv(b, v); }",
+                                        "graph g opset 18 (x: f32[n, 8, 20, 20]) -> y, z { " DEPTHWISE
+                                        "z = NonZero(r); b = Conv(r, d) {group: 32}; y = Conv(b, v); }"};
+    hone_value *in[1] = {TENSOR(F32, 2, 8, 20, 20)}, *out[3][2] = {{0}};
+    int slow[2] = {0};
+    for (int k = 0; k < 3; k++) { /* the last: what it means */
+        hone_compiled *c = compile(texts[k > 0]);
+        hone_exec *e = executor(c, 1, 4, k == 2);
+        run(e, in, out[k]);
+        if (k < 2) slow[k] = slow_steps(e);
+        hone_exec_destroy(e), hone_compiled_destroy(c);
+    }
+    assert_int_equal(slow[1], slow[0]);
+    for (int64_t i = 0; i < hone_value_count(out[0][0]); i++)
+        for (int k = 0; k < 2; k++)
+            assert_float_equal(((float *)out[k][0]->data)[i], ((float *)out[2][0]->data)[i], 1e-4);
+    assert_int_equal(hone_value_count(out[1][1]), hone_value_count(out[2][1]));
+    assert_memory_equal(out[1][1]->data, out[2][1]->data, out[1][1]->bytes);
+    for (int k = 0; k < 3; k++) hone_value_drop(out[k][0]), hone_value_drop(out[k][1]);
+    hone_value_drop(in[0]);
+}
+
 /* ---- what does not fit --------------------------------------------------------------------------------- */
 static void refused(void **state) {
     (void)state;
@@ -404,11 +440,17 @@ static void detector(void **state) { (void)state, many_shapes("ppocrv4-det", 6, 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_shapes),   cmocka_unit_test(no_allocation),
-        cmocka_unit_test(threads_agree),   cmocka_unit_test(cuts),
-        cmocka_unit_test(refused),         cmocka_unit_test(conditions),
-        cmocka_unit_test(memory_runs_out), cmocka_unit_test(stories),
-        cmocka_unit_test(detector),        cmocka_unit_test(once),
+        cmocka_unit_test(random_shapes),
+        cmocka_unit_test(no_allocation),
+        cmocka_unit_test(threads_agree),
+        cmocka_unit_test(cuts),
+        cmocka_unit_test(rows_of_a_picture),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(conditions),
+        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(stories),
+        cmocka_unit_test(detector),
+        cmocka_unit_test(once),
     };
     return cmocka_run_group_tests_name("bind", tests, NULL, NULL);
 }

@@ -85,7 +85,8 @@ hone_status hone_host_observe_channels(const hone_host_call *c) {
     HONE_TRY(hone_call_typed(c, 0, HONE_DTYPE_F32, &x));
     HONE_TRY(hone_call_axis(c, hone_call_int(c, "axis", 1), x->rank, &at));
     const int64_t n = x->dim[at];
-    HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_F32, (int64_t[]){2, n}, 2, &y));
+    HONE_TRY(hone_host_observe(c));
+    HONE_TRY(hone_host_out(c, 1, HONE_DTYPE_F32, (int64_t[]){2, n}, 2, &y));
     channels w = {x->data, hone_call_around(x->dim, x->rank, at), y->data, (float *)y->data + n};
     memset(y->data, 0, sizeof(float) * 2 * (size_t)n);
     if (w.a.inner >= LANES) {

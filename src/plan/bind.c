@@ -335,6 +335,7 @@ static hone_status bind_host(hone_binder *b, hone_level *l, int k, hone_fact *ou
             continue;
         }
         hone_bound_var *v = l->var + n->in[q];
+        const hone_bound_var was = *v;
         HONE_TRY(hone_bind_dense(b, l, k, v));
         if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= hone_slot_base(b, 0)))
             all[q] = (hone_host_operand){.kind = HONE_OPERAND_SLOT, .slot = v->slot};
@@ -354,6 +355,8 @@ static hone_status bind_host(hone_binder *b, hone_level *l, int k, hone_fact *ou
                 all[q].kind = HONE_OPERAND_CONST, all[q].constant = l->c->graph->var.at[n->in[q]].value;
         } else return hone_fail(HONE_BUG, "input %d was never computed", q);
         all[q].goes = h->unit && goes_to_body(l, k, n, q);
+        /* a picture in rows is this function's alone: kernels go on with its channels last */
+        if (was.at == HONE_AT_REF && l->c->graph->var.at[n->in[q]].layout.kind == HONE_LAYOUT_ORDER) *v = was;
     }
     for (int q = 0; q < n->n_out; q++) {
         refs[n->n_in + q].base = HONE_BASE_NONE;

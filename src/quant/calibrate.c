@@ -150,18 +150,17 @@ static bool watch(const hone_quant_job *job, const hone_quant_plan *p, hone_grap
                        *channels = hone_library_find(job->library, "hone", "ObserveChannels");
     const int64_t axis = t->axis;
     const hone_attr attr = {.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = &axis};
+    const hone_program *row = t->axis ? channels : seen;
     t->seen = t->extremes = t->dims = -1;
-    if (is_source(p, t->var)) {
-        const hone_vid y = hone_graph_var(g, "seen");
-        t->seen = g->out.n;
-        if (y < 0 || !seen || !hone_graph_node(g, seen, "watch", &t->var, 1, &y, 1) || !hone_push(&g->out, y))
+    if (is_source(p, t->var) || t->axis) {
+        const hone_vid y[2] = {hone_graph_var(g, "seen"), t->axis ? hone_graph_var(g, "extremes") : 0};
+        hone_node *n = y[0] < 0 || y[1] < 0 || !row
+                           ? NULL
+                           : hone_graph_node(g, row, "watch", &t->var, 1, y, t->axis ? 2 : 1);
+        t->seen = g->out.n, t->extremes = t->axis ? g->out.n + 1 : -1;
+        if (!n || (t->axis && !hone_node_attrs(g, n, &attr, 1)) || !hone_push(&g->out, y[0]) ||
+            (t->axis && !hone_push(&g->out, y[1])))
             return false;
-    }
-    if (t->axis) {
-        const hone_vid y = hone_graph_var(g, "extremes");
-        hone_node *n = y < 0 || !channels ? NULL : hone_graph_node(g, channels, "watch", &t->var, 1, &y, 1);
-        t->extremes = g->out.n;
-        if (!n || !hone_node_attrs(g, n, &attr, 1) || !hone_push(&g->out, y)) return false;
     }
     if (is_operand(p, t->var)) {
         const hone_vid y = hone_quant_emit(g, job->library, "Shape", "dims", &t->var, 1, NULL, 0);
@@ -181,8 +180,8 @@ static hone_status watching(const hone_quant_job *job, const hone_quant_plan *p,
     for (int t = 0; t < tap->n && ok; t++) {
         const int before = g->node.n;
         ok = watch(job, p, g, tap->at + t);
-        for (int k = before; k < g->node.n && ok; k++)
-            ok = hone_push(&after, p->graph->var.at[tap->at[t].var].producer);
+        const int maker = p->graph->var.at[tap->at[t].var].producer;
+        for (int k = before; k < g->node.n && ok; k++) ok = hone_push(&after, maker);
     }
     ok = ok && settle_down(g, nodes, after.at);
     hone_vec_free(&after);
@@ -196,7 +195,7 @@ static hone_status watching(const hone_quant_job *job, const hone_quant_plan *p,
 }
 static hone_status see(hone_quant_plan *p, const tapped *t, hone_value *const *out, bool first) {
     hone_quant_class *c = p->class.at + p->class_of[t->var];
-    if (t->seen >= 0) hone_histogram_add(c->seen, out[t->seen]->data);
+    if (t->seen >= 0 && is_source(p, t->var)) hone_histogram_add(c->seen, out[t->seen]->data);
     if (first && t->dims >= 0) count_macs(p, t->var, out[t->dims]);
     return t->extremes < 0 || see_channels(c, t->axis, out[t->extremes], out[t->dims]) ? HONE_OK
                                                                                        : no_memory();
