@@ -13,8 +13,8 @@
    keys 2t and 2t + 1 stand in tf32 for those of t and t + 4, and the values' rows are read in that order.
 
    Filled in by the printer: IN_TYPE (f16, bf16, f32: multiplied as tf32), HEAD (head size rounded up to
-   16), WARPS, CAUSAL, MASK (0: there is none; else its type, f16, bf16 or f32), SPLIT, ALIGNED (1: rows of Q, K and V are
-   aligned to 16 bytes and the head size is a multiple of as many). */
+   16), WARPS, CAUSAL, MASK (0: there is none; else its type, f16, bf16 or f32), SPLIT, ALIGNED (1:
+   rows of Q, K and V are aligned to 16 bytes and the head size is a multiple of as many). */
 #define F16_TYPE 1
 #define F32_TYPE 3
 #if IN_TYPE == F16_TYPE
