@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cell: all steps of a recurrent layer in one kernel, LSTM's or GRU's: at each step the state times constant
-   weights, what comes from the input added, and the gates. For sm_90: a cluster of blocks has some rows of
-   the batch in one direction. Each block keeps its part of the weights in shared memory, all gates of UNITS
-   columns of the state, multiplies the whole state by them on the matrix unit of warps (weights are the
-   unit's rows, the batch its columns), and sends what it makes of its columns to every block of the
-   cluster. So a step costs one meeting of a cluster, and nothing but x is read from memory. Sums are in one order.
+   cell: all steps of a recurrent layer in one kernel, LSTM's or GRU's: at each step the state times
+   constant weights, what comes from the input added, and the gates. For sm_90: a cluster of blocks has
+   some rows of the batch in one direction. Each block keeps its part of the weights in shared memory, all
+   gates of UNITS columns of the state, multiplies the whole state by them on the matrix unit of warps
+   (weights are the unit's rows, the batch its columns), and sends what it makes of its columns to every
+   block of the cluster. So a step costs one meeting of a cluster, and nothing but x is read from memory.
+   Sums are in one order.
 
    A warp has 8 columns of the state: the first 16 of its rows are two gates of them, the next 16 the others,
    and a thread has all gates of one column and two rows of the batch. What a state was before stays with it.
