@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# `hone serve` as the clients of other projects see it: tritonclient over HTTP and gRPC, kserve's, unmodified; every type, JSON and bytes, typed and
-# raw, texts, errors, repository, statistics, streams, deadlines:  serve_clients.py HONE [--front]     --front: all of it through a front
-# Skipped (77) where the packages are not there: pip install 'tritonclient[http,grpc]' kserve ml_dtypes grpcio-reflection
+# `hone serve` as the clients of other projects see it: tritonclient over HTTP and gRPC, kserve's, unmodified;
+# every type, JSON and bytes, typed and raw, texts, errors, repository, statistics, streams, deadlines:
+# serve_clients.py HONE [--front]     --front: all of it through a front Skipped (77) where the packages are
+# not there: pip install 'tritonclient[http,grpc]' kserve ml_dtypes grpcio-reflection
 import sys
 
 from onnx_bytes import model
@@ -26,9 +27,15 @@ def by_kserve(http_url, grpc_url):
         given = InferInput("x", [2, 3], "FP32")
         given.set_data_from_numpy(x, binary_data=False)
         rest = InferenceRESTClient(config=RESTConfig(protocol="v2"))
-        out = await rest.infer("http://" + http_url, InferRequest(model_name="id_FP32", infer_inputs=[given]), model_name="id_FP32")
+        out = await rest.infer(
+            "http://" + http_url,
+            InferRequest(model_name="id_FP32", infer_inputs=[given]),
+            model_name="id_FP32",
+        )
         assert np.array_equal(out.outputs[0].as_numpy(), x), "REST"
-        assert await rest.is_server_ready("http://" + http_url) and await rest.is_model_ready("http://" + http_url, "two"), "REST ready"
+        assert await rest.is_server_ready("http://" + http_url) and await rest.is_model_ready(
+            "http://" + http_url, "two"
+        ), "REST ready"
         client = InferenceGRPCClient(url=grpc_url)
         for binary in False, True:
             given = InferInput("x", [2, 3], "FP32")
@@ -77,20 +84,61 @@ def raises(what, call, text, status=None):
         call()
         check(what + ": nothing was raised", False)
     except InferenceServerException as e:
-        check("%s: %s %s" % (what, e.status(), e.message()), text in (e.message() or "") and (status is None or status in str(e.status())))
+        check(
+            "%s: %s %s" % (what, e.status(), e.message()),
+            text in (e.message() or "") and (status is None or status in str(e.status())),
+        )
 
 
 # ---- models: one Identity a type, written as ONNX's protobuf ----
 
 
-ONNX = {"FP32": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BYTES": 8, "BOOL": 9, "FP16": 10, "FP64": 11,
-        "UINT32": 12, "UINT64": 13, "BF16": 16}
-NUMPY = {"FP32": np.float32, "UINT8": np.uint8, "INT8": np.int8, "UINT16": np.uint16, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64,
-         "BYTES": np.object_, "BOOL": np.bool_, "FP16": np.float16, "FP64": np.float64, "UINT32": np.uint32, "UINT64": np.uint64,
-         "BF16": BF16}
-TYPED = {"BOOL": "bool_contents", "INT8": "int_contents", "INT16": "int_contents", "INT32": "int_contents", "INT64": "int64_contents",
-         "UINT8": "uint_contents", "UINT16": "uint_contents", "UINT32": "uint_contents", "UINT64": "uint64_contents", "FP32": "fp32_contents",
-         "FP64": "fp64_contents", "BYTES": "bytes_contents"}
+ONNX = {
+    "FP32": 1,
+    "UINT8": 2,
+    "INT8": 3,
+    "UINT16": 4,
+    "INT16": 5,
+    "INT32": 6,
+    "INT64": 7,
+    "BYTES": 8,
+    "BOOL": 9,
+    "FP16": 10,
+    "FP64": 11,
+    "UINT32": 12,
+    "UINT64": 13,
+    "BF16": 16,
+}
+NUMPY = {
+    "FP32": np.float32,
+    "UINT8": np.uint8,
+    "INT8": np.int8,
+    "UINT16": np.uint16,
+    "INT16": np.int16,
+    "INT32": np.int32,
+    "INT64": np.int64,
+    "BYTES": np.object_,
+    "BOOL": np.bool_,
+    "FP16": np.float16,
+    "FP64": np.float64,
+    "UINT32": np.uint32,
+    "UINT64": np.uint64,
+    "BF16": BF16,
+}
+TYPED = {
+    "BOOL": "bool_contents",
+    "INT8": "int_contents",
+    "INT16": "int_contents",
+    "INT32": "int_contents",
+    "INT64": "int64_contents",
+    "UINT8": "uint_contents",
+    "UINT16": "uint_contents",
+    "UINT32": "uint_contents",
+    "UINT64": "uint64_contents",
+    "FP32": "fp32_contents",
+    "FP64": "fp64_contents",
+    "BYTES": "bytes_contents",
+}
 
 folder = tempfile.mkdtemp()
 repository = folder + "/models"
@@ -104,18 +152,36 @@ def write(name, data, version=1):
 
 for t, n in ONNX.items():
     write("id_" + t, model([("x", n, ["n", "m"])], [("Identity", ["x"], ["y"])], [("y", n, ["n", "m"])]))
-write("two", model([("a", 1, ["n", 3]), ("b", 1, ["n", 3])], [("Add", ["a", "b"], ["sum"]), ("Sub", ["a", "b"], ["difference"])],
-                   [("sum", 1, ["n", 3]), ("difference", 1, ["n", 3])]))
+write(
+    "two",
+    model(
+        [("a", 1, ["n", 3]), ("b", 1, ["n", 3])],
+        [("Add", ["a", "b"], ["sum"]), ("Sub", ["a", "b"], ["difference"])],
+        [("sum", 1, ["n", 3]), ("difference", 1, ["n", 3])],
+    ),
+)
 
 
-write("slow", model([("x", 1, ["n", "n"])], [("MatMul", ["x" if k == 0 else "t%d" % k, "x"], ["t%d" % (k + 1) if k < 7 else "y"]) for k in range(8)], [("y", 1, ["n", "n"])]))
+write(
+    "slow",
+    model(
+        [("x", 1, ["n", "n"])],
+        [
+            ("MatMul", ["x" if k == 0 else "t%d" % k, "x"], ["t%d" % (k + 1) if k < 7 else "y"])
+            for k in range(8)
+        ],
+        [("y", 1, ["n", "n"])],
+    ),
+)
 
 
 def sample(t, shape):
     rng = np.random.default_rng(len(t) + sum(shape))
     if t == "BYTES":
-        words = [b"", "\u00fcn\u00efcode \u2603".encode(), b"a\"quote\\", b"x" * 300, b"new\nline", b"plain"]
-        return np.array([words[k % len(words)] for k in range(int(np.prod(shape)))], dtype=np.object_).reshape(shape)
+        words = [b"", "\u00fcn\u00efcode \u2603".encode(), b'a"quote\\', b"x" * 300, b"new\nline", b"plain"]
+        return np.array(
+            [words[k % len(words)] for k in range(int(np.prod(shape)))], dtype=np.object_
+        ).reshape(shape)
     if t == "BOOL":
         return rng.integers(0, 2, shape).astype(np.bool_)
     if t in ("FP32", "FP16", "FP64", "BF16"):
@@ -128,8 +194,26 @@ def sample(t, shape):
 
 # ---- the server ----
 
-server = subprocess.Popen([hone, "serve", repository, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "64", "--max-files", "4"],
-                          stdout=subprocess.PIPE, text=True)
+server = subprocess.Popen(
+    [
+        hone,
+        "serve",
+        repository,
+        "--http",
+        "0",
+        "--grpc",
+        "0",
+        "--metrics",
+        "-1",
+        "--json",
+        "--max-body",
+        "64",
+        "--max-files",
+        "4",
+    ],
+    stdout=subprocess.PIPE,
+    text=True,
+)
 atexit.register(server.kill)  # whatever happens here
 ports = json.loads(server.stdout.readline())
 if ports["grpc"] < 0:
@@ -137,8 +221,25 @@ if ports["grpc"] < 0:
     server.terminate()
     sys.exit(77)
 if through_front:
-    server = subprocess.Popen([hone, "serve", "--front", "127.0.0.1:%d,grpc://127.0.0.1:%d" % (ports["http"], ports["grpc"]), "--http", "0", "--grpc", "0", "--metrics", "-1", "--json",
-                               "--max-body", "64"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [
+            hone,
+            "serve",
+            "--front",
+            "127.0.0.1:%d,grpc://127.0.0.1:%d" % (ports["http"], ports["grpc"]),
+            "--http",
+            "0",
+            "--grpc",
+            "0",
+            "--metrics",
+            "-1",
+            "--json",
+            "--max-body",
+            "64",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     atexit.register(server.kill)
     ports = json.loads(server.stdout.readline())
     time.sleep(1)  # it finds that the server is ready
@@ -185,13 +286,25 @@ for t in ONNX:
         if t == "UINT64":
             x = x >> np.uint64(1)  # JSON's integers end at 2^63 here
         if t not in ("FP16", "BF16"):
-            check("HTTP JSON %s %r" % (t, shape), same(ask("http", "id_" + t, {"x": x}, [t], binary=False).as_numpy("y"), x))
+            check(
+                "HTTP JSON %s %r" % (t, shape),
+                same(ask("http", "id_" + t, {"x": x}, [t], binary=False).as_numpy("y"), x),
+            )
         if t in TYPED:
             r = service_pb2.ModelInferRequest(model_name="id_" + t)
             i = r.inputs.add(name="x", datatype=t, shape=shape)
             getattr(i.contents, TYPED[t]).extend(x.flatten().tolist())
-            check("gRPC typed %s %r" % (t, shape), same(tg.InferResult(stub.ModelInfer(r)).as_numpy("y") if t != "BYTES" else
-                                                        tg.InferResult(stub.ModelInfer(r)).as_numpy("y"), x))
+            check(
+                "gRPC typed %s %r" % (t, shape),
+                same(
+                    (
+                        tg.InferResult(stub.ModelInfer(r)).as_numpy("y")
+                        if t != "BYTES"
+                        else tg.InferResult(stub.ModelInfer(r)).as_numpy("y")
+                    ),
+                    x,
+                ),
+            )
 empty = np.zeros((0, 3), np.float32)
 check("gRPC no rows", same(ask("grpc", "id_FP32", {"x": empty}, ["FP32"]).as_numpy("y"), empty))
 big = sample("FP32", (3000, 1000))
@@ -202,8 +315,14 @@ for kind in "http", "grpc":
     r = ask(kind, "two", {"b": b, "a": a}, ["FP32"] * 2, request_id="q 7")
     check(kind + " two outputs", same(r.as_numpy("sum"), a + b) and same(r.as_numpy("difference"), a - b))
     response = r.get_response()
-    check(kind + " names", (response["id"], response["model_name"], response["model_version"]) == ("q 7", "two", "1") if kind == "http" else
-          (response.id, response.model_name, response.model_version) == ("q 7", "two", "1"))
+    check(
+        kind + " names",
+        (
+            (response["id"], response["model_name"], response["model_version"]) == ("q 7", "two", "1")
+            if kind == "http"
+            else (response.id, response.model_name, response.model_version) == ("q 7", "two", "1")
+        ),
+    )
     r = ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2, outputs=["difference"])
     check(kind + " one output", same(r.as_numpy("difference"), a - b) and r.as_numpy("sum") is None)
     o = (th if kind == "http" else tg).InferRequestedOutput("sum", class_count=2)
@@ -215,37 +334,85 @@ for kind in "http", "grpc":
     want = [int(np.argmax(row)) for row in a + b]
     check(kind + " classes: %r" % top, [int(row[0].split(b":")[1]) for row in top] == want)
 for coding in "gzip", "deflate":
-    check("gRPC " + coding, same(ask("grpc", "id_FP32", {"x": a}, ["FP32"], compression_algorithm=coding).as_numpy("y"), a))
-    check("HTTP " + coding, same(ask("http", "id_FP32", {"x": a}, ["FP32"], request_compression_algorithm=coding,
-                                     response_compression_algorithm=coding).as_numpy("y"), a))
+    check(
+        "gRPC " + coding,
+        same(ask("grpc", "id_FP32", {"x": a}, ["FP32"], compression_algorithm=coding).as_numpy("y"), a),
+    )
+    check(
+        "HTTP " + coding,
+        same(
+            ask(
+                "http",
+                "id_FP32",
+                {"x": a},
+                ["FP32"],
+                request_compression_algorithm=coding,
+                response_compression_algorithm=coding,
+            ).as_numpy("y"),
+            a,
+        ),
+    )
 
 # ---- what the server says of itself ----
 
 for kind, c in ("http", H), ("grpc", G):
-    check(kind + " live and ready", c.is_server_live() and c.is_server_ready() and c.is_model_ready("two") and c.is_model_ready("two", "1"))
+    check(
+        kind + " live and ready",
+        c.is_server_live()
+        and c.is_server_ready()
+        and c.is_model_ready("two")
+        and c.is_model_ready("two", "1"),
+    )
     check(kind + " not ready", not c.is_model_ready("none") and not c.is_model_ready("two", "9"))
     j = {} if kind == "http" else {"as_json": True}
-    check(kind + " metadata", c.get_server_metadata(**j)["name"] == "hone" and "statistics" in c.get_server_metadata(**j)["extensions"])
+    check(
+        kind + " metadata",
+        c.get_server_metadata(**j)["name"] == "hone"
+        and "statistics" in c.get_server_metadata(**j)["extensions"],
+    )
     m = c.get_model_metadata("two", **j)
-    check(kind + " model metadata", [i["name"] for i in m["inputs"]] == ["a", "b"] and [int(d) for d in m["inputs"][0]["shape"]] == [-1, 3] and
-          m["outputs"][0]["datatype"] == "FP32" and m["versions"] == ["1"])
+    check(
+        kind + " model metadata",
+        [i["name"] for i in m["inputs"]] == ["a", "b"]
+        and [int(d) for d in m["inputs"][0]["shape"]] == [-1, 3]
+        and m["outputs"][0]["datatype"] == "FP32"
+        and m["versions"] == ["1"],
+    )
     m = c.get_model_config("two", **j)
     m = m.get("config", m)
-    check(kind + " config", m["name"] == "two" and m["input"][0]["data_type"] == "TYPE_FP32" and m["instance_group"][0]["kind"] == "KIND_CPU")
+    check(
+        kind + " config",
+        m["name"] == "two"
+        and m["input"][0]["data_type"] == "TYPE_FP32"
+        and m["instance_group"][0]["kind"] == "KIND_CPU",
+    )
     before = c.get_inference_statistics("two", **j)["model_stats"][0]
     for _ in range(5):
         ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2)
     after = c.get_inference_statistics("two", **j)["model_stats"][0]
-    grown = int(after["inference_stats"]["success"]["count"]) - int(before["inference_stats"]["success"]["count"])
-    check(kind + " statistics: %d" % grown, grown == 5 and int(after["inference_count"]) - int(before["inference_count"]) == 20)
+    grown = int(after["inference_stats"]["success"]["count"]) - int(
+        before["inference_stats"]["success"]["count"]
+    )
+    check(
+        kind + " statistics: %d" % grown,
+        grown == 5 and int(after["inference_count"]) - int(before["inference_count"]) == 20,
+    )
     index = c.get_model_repository_index(**j)
     index = index.get("models", []) if kind == "grpc" else index
-    check(kind + " index", {i["name"]: i["state"] for i in index}.get("two") == "READY" and len([i for i in index if not i["name"].startswith("new ")]) == len(ONNX) + 2)
+    check(
+        kind + " index",
+        {i["name"]: i["state"] for i in index}.get("two") == "READY"
+        and len([i for i in index if not i["name"].startswith("new ")]) == len(ONNX) + 2,
+    )
     c.unload_model("two")
     check(kind + " unloaded", not c.is_model_ready("two"))
     raises(kind + " after unloading", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2), "two")
     c.load_model("two")
-    check(kind + " loaded", c.is_model_ready("two") and same(ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2).as_numpy("sum"), a + b))
+    check(
+        kind + " loaded",
+        c.is_model_ready("two")
+        and same(ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2).as_numpy("sum"), a + b),
+    )
     raises(kind + " load of nothing", lambda: c.load_model("nothing"), "nothing")
 
     # models that come with the request, beside the repository's and in their place
@@ -253,31 +420,71 @@ for kind, c in ("http", H), ("grpc", G):
         load = lambda: c.load_model(name, config=config, files={"file:" + path: data for path, data in files})
         return raises("%s files: %s" % (kind, how), load, text) if text else load()
 
-    difference = model([("a", 1, ["n", 3]), ("b", 1, ["n", 3])], [("Sub", ["a", "b"], ["sum"])], [("sum", 1, ["n", 3])])
+    difference = model(
+        [("a", 1, ["n", 3]), ("b", 1, ["n", 3])], [("Sub", ["a", "b"], ["sum"])], [("sum", 1, ["n", 3])]
+    )
     asked = lambda name="two": ask(kind, name, {"a": a, "b": b}, ["FP32"] * 2).as_numpy("sum")
-    sent("in place", ("1/model.onnx", difference), config='{"parameters": {"from": {"string_value": "%s"}}}' % kind)
+    sent(
+        "in place",
+        ("1/model.onnx", difference),
+        config='{"parameters": {"from": {"string_value": "%s"}}}' % kind,
+    )
     config_now = c.get_model_config("two", **j)
     config_now = config_now.get("config", config_now)
-    check(kind + " files in place", same(asked(), a - b) and config_now["parameters"]["from"]["string_value"] == kind)
+    check(
+        kind + " files in place",
+        same(asked(), a - b) and config_now["parameters"]["from"]["string_value"] == kind,
+    )
     sent("no model", ("1/model.onnx", b"no model"), text="not an ONNX model")
     sent("no version", ("model.onnx", difference), text="no version")
-    for path in "../evil", "/evil", "1//model.onnx", "1/.model.onnx", "", "1/" + "x" * 300, "/".join("123456789"):
+    for path in (
+        "../evil",
+        "/evil",
+        "1//model.onnx",
+        "1/.model.onnx",
+        "",
+        "1/" + "x" * 300,
+        "/".join("123456789"),
+    ):
         sent("path " + path[:20], (path, difference), text="file's name")
-    sent("a file that is a folder", ("1/model.onnx", difference), ("1/model.onnx/2", b"x"), text="file:1/model.onnx")
+    sent(
+        "a file that is a folder",
+        ("1/model.onnx", difference),
+        ("1/model.onnx/2", b"x"),
+        text="file:1/model.onnx",
+    )
     sent("config", ("1/model.onnx", difference), config="[]", text="config")
     check(kind + " what was loaded before goes on", same(asked(), a - b))
     c.load_model("two")
     check(kind + " the repository's again", same(asked(), a + b))
     sent("broken", ("3/model.onnx", b"no model"), text="not an ONNX model")
     check(kind + " the repository's goes on", same(asked(), a + b))
-    sent("new", ("2/model.onnx", difference), ("hone.json", b'{"labels": ["zero", "one"]}'), config=None, name="new " + kind)
-    check(kind + " files of a new model", same(asked("new " + kind), a - b) and c.get_model_metadata("new " + kind, **j)["versions"] == ["2"])
-    raises(kind + " load of what is not in the repository", lambda: c.load_model("new " + kind), "not in the repository")
+    sent(
+        "new",
+        ("2/model.onnx", difference),
+        ("hone.json", b'{"labels": ["zero", "one"]}'),
+        config=None,
+        name="new " + kind,
+    )
+    check(
+        kind + " files of a new model",
+        same(asked("new " + kind), a - b) and c.get_model_metadata("new " + kind, **j)["versions"] == ["2"],
+    )
+    raises(
+        kind + " load of what is not in the repository",
+        lambda: c.load_model("new " + kind),
+        "not in the repository",
+    )
     check(kind + " goes on", same(asked("new " + kind), a - b))
     c.unload_model("new " + kind)
     raises(kind + " unloaded files", lambda: asked("new " + kind), "new " + kind)
     raises(kind + " they are gone", lambda: c.load_model("new " + kind), "not in the repository")
-    sent("too large", ("1/model.onnx", bytes(3 << 20)), ("1/more", bytes(3 << 20)), text="at most 4194304 are taken")
+    sent(
+        "too large",
+        ("1/model.onnx", bytes(3 << 20)),
+        ("1/more", bytes(3 << 20)),
+        text="at most 4194304 are taken",
+    )
 
 # ---- system shared memory ----
 
@@ -290,11 +497,25 @@ for kind, lib, c in ("http", th, H), ("grpc", tg, G):
     try:
         c.register_system_shared_memory("both", key, 1024)
         raises(kind + " a region twice", lambda: c.register_system_shared_memory("both", key, 1024), "both")
-        raises(kind + " a region of nothing", lambda: c.register_system_shared_memory("none", key + "x", 1024), "none")
-        raises(kind + " a region too long", lambda: c.register_system_shared_memory("long", key, 1 << 40), "long")
+        raises(
+            kind + " a region of nothing",
+            lambda: c.register_system_shared_memory("none", key + "x", 1024),
+            "none",
+        )
+        raises(
+            kind + " a region too long", lambda: c.register_system_shared_memory("long", key, 1 << 40), "long"
+        )
         status = c.get_system_shared_memory_status()
-        check(kind + " region's status", (status[0]["byte_size"] if kind == "http" else status.regions["both"].byte_size) == 1024)
-        for t, x in ("FP32", a), ("INT8", sample("INT8", (2, 5))), ("FP16", sample("FP16", (3, 2))), ("BYTES", texts):
+        check(
+            kind + " region's status",
+            (status[0]["byte_size"] if kind == "http" else status.regions["both"].byte_size) == 1024,
+        )
+        for t, x in (
+            ("FP32", a),
+            ("INT8", sample("INT8", (2, 5))),
+            ("FP16", sample("FP16", (3, 2))),
+            ("BYTES", texts),
+        ):
             packed = x if t != "BYTES" else serialize_byte_tensor(x)
             shm.set_shared_memory_region(region, [packed], offset=64)
             n = x.nbytes if t != "BYTES" else sum(4 + len(w) for w in x.flat)
@@ -303,10 +524,15 @@ for kind, lib, c in ("http", th, H), ("grpc", tg, G):
             o.set_shared_memory("both", 256, offset=512)
             r = c.infer("id_" + t, [i], outputs=[o])
             out = r.get_output("y")
-            check(kind + " out of and into shared memory, " + t,
-                  same(shm.get_contents_as_numpy(region, x.dtype, x.shape, offset=512), x))
+            check(
+                kind + " out of and into shared memory, " + t,
+                same(shm.get_contents_as_numpy(region, x.dtype, x.shape, offset=512), x),
+            )
             o = lib.InferRequestedOutput("y")
-            check(kind + " out of shared memory, " + t, same(c.infer("id_" + t, [i], outputs=[o]).as_numpy("y"), x))
+            check(
+                kind + " out of shared memory, " + t,
+                same(c.infer("id_" + t, [i], outputs=[o]).as_numpy("y"), x),
+            )
         i = lib.InferInput("x", [4, 3], "FP32")
         i.set_shared_memory("both", 48, offset=1000)
         raises(kind + " beyond a region", lambda: c.infer("id_FP32", [i]), "beyond")
@@ -318,7 +544,9 @@ for kind, lib, c in ("http", th, H), ("grpc", tg, G):
         i.set_shared_memory("both", 48)
         o = lib.InferRequestedOutput("y")
         o.set_shared_memory("both", 40)
-        raises(kind + " an output that does not fit", lambda: c.infer("id_FP32", [i], outputs=[o]), "48 bytes")
+        raises(
+            kind + " an output that does not fit", lambda: c.infer("id_FP32", [i], outputs=[o]), "48 bytes"
+        )
         fd = os.open("/dev/shm" + key, os.O_RDWR)
         os.ftruncate(fd, 16)  # a mapping would end the server here
         os.close(fd)
@@ -332,23 +560,48 @@ for kind, lib, c in ("http", th, H), ("grpc", tg, G):
 # CUDA's: a handle that is none is refused, with a device and without.
 for kind, c in ("http", H), ("grpc", G):
     for what, handle in ("no handle", b"x" * 64), ("half a handle", b"x" * 31):
-        raises("%s CUDA: %s" % (kind, what), lambda: c.register_cuda_shared_memory("gpu", base64.b64encode(handle), 0, 64), "failed to register CUDA shared memory region: 'gpu'")
+        raises(
+            "%s CUDA: %s" % (kind, what),
+            lambda: c.register_cuda_shared_memory("gpu", base64.b64encode(handle), 0, 64),
+            "failed to register CUDA shared memory region: 'gpu'",
+        )
     status = c.get_cuda_shared_memory_status()
     check(kind + " CUDA: there are none: %r" % status, not (status if kind == "http" else status.regions))
-    raises(kind + " CUDA: not one of those", lambda: c.get_cuda_shared_memory_status("gpu"), "Unable to find cuda shared memory region: 'gpu'")
+    raises(
+        kind + " CUDA: not one of those",
+        lambda: c.get_cuda_shared_memory_status("gpu"),
+        "Unable to find cuda shared memory region: 'gpu'",
+    )
     c.unregister_cuda_shared_memory()
 
 # ---- errors ----
 
 for kind, not_found, invalid in ("http", "404", "400"), ("grpc", "NOT_FOUND", "INVALID_ARGUMENT"):
     raises(kind + " no model", lambda: ask(kind, "none", {"x": a}, ["FP32"]), "none", not_found)
-    raises(kind + " another shape", lambda: ask(kind, "two", {"a": a[:, :2], "b": b}, ["FP32"] * 2), "dim 1", invalid)
-    raises(kind + " another type", lambda: ask(kind, "two", {"a": a.astype(np.float64), "b": b}, ["FP64", "FP32"]), "FP64", invalid)
+    raises(
+        kind + " another shape",
+        lambda: ask(kind, "two", {"a": a[:, :2], "b": b}, ["FP32"] * 2),
+        "dim 1",
+        invalid,
+    )
+    raises(
+        kind + " another type",
+        lambda: ask(kind, "two", {"a": a.astype(np.float64), "b": b}, ["FP64", "FP32"]),
+        "FP64",
+        invalid,
+    )
     raises(kind + " another name", lambda: ask(kind, "two", {"a": a, "c": b}, ["FP32"] * 2), "'c'", invalid)
     raises(kind + " one left out", lambda: ask(kind, "two", {"a": a}, ["FP32"]), "b", invalid)
-    raises(kind + " another output", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2, outputs=["z"]), "z", invalid)
+    raises(
+        kind + " another output",
+        lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2, outputs=["z"]),
+        "z",
+        invalid,
+    )
     raises(kind + " rows that differ", lambda: ask(kind, "two", {"a": a, "b": b[:2]}, ["FP32"] * 2), "")
-    raises(kind + " no version", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2, model_version="7"), "7")
+    raises(
+        kind + " no version", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2, model_version="7"), "7"
+    )
     check(kind + " goes on", same(ask(kind, "id_FP32", {"x": a}, ["FP32"]).as_numpy("y"), a))
 huge = np.zeros((17000, 1000), np.float32)
 raises("gRPC too large", lambda: ask("grpc", "id_FP32", {"x": huge}, ["FP32"]), "bytes", "RESOURCE_EXHAUSTED")
@@ -361,7 +614,10 @@ def wrong(what, make, text):
         stub.ModelInfer(r)
         check(what + ": it was taken", False)
     except grpc.RpcError as e:
-        check("%s: %s" % (what, e.details()), e.code() == grpc.StatusCode.INVALID_ARGUMENT and text in e.details())
+        check(
+            "%s: %s" % (what, e.details()),
+            e.code() == grpc.StatusCode.INVALID_ARGUMENT and text in e.details(),
+        )
 
 
 def one(r, contents=None, raw=None, shape=(1, 2), name="x"):
@@ -380,12 +636,17 @@ wrong("raw and typed", lambda r: one(r, [1, 2], raw=b"ab"), "raw_input_contents"
 wrong("a negative dim", lambda r: one(r, [1, 2], shape=(-1, 2)), "dim")
 wrong("an endless shape", lambda r: one(r, [1, 2], shape=(1 << 40, 1 << 40)), "elements")
 wrong("no input", lambda r: None, "x")
-wrong("more raw than inputs", lambda r: (one(r, raw=b"ab"), r.raw_input_contents.append(b"cd")), "raw_input_contents")
+wrong(
+    "more raw than inputs",
+    lambda r: (one(r, raw=b"ab"), r.raw_input_contents.append(b"cd")),
+    "raw_input_contents",
+)
 channel = grpc.insecure_channel(grpc_url)
 for path, request, code in (
-        ("/inference.GRPCInferenceService/ModelInfer", b"\xff\xff\xff\xff", grpc.StatusCode.INVALID_ARGUMENT),
-        ("/inference.GRPCInferenceService/Nothing", b"", grpc.StatusCode.UNIMPLEMENTED),
-        ("/grpc.health.v1.Health/Check", b"\x0a\x04nope", grpc.StatusCode.NOT_FOUND)):
+    ("/inference.GRPCInferenceService/ModelInfer", b"\xff\xff\xff\xff", grpc.StatusCode.INVALID_ARGUMENT),
+    ("/inference.GRPCInferenceService/Nothing", b"", grpc.StatusCode.UNIMPLEMENTED),
+    ("/grpc.health.v1.Health/Check", b"\x0a\x04nope", grpc.StatusCode.NOT_FOUND),
+):
     try:
         channel.unary_unary(path)(request)
         check(path + " was taken", False)
@@ -395,9 +656,13 @@ check("health", channel.unary_unary("/grpc.health.v1.Health/Check")(b"") == b"\x
 watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"")
 check("health, watched", next(watch) == b"\x08\x01")
 watch.cancel()
-check("health of no service, watched", next(channel.unary_stream("/grpc.health.v1.Health/Watch")(b"\x0a\x04nope", timeout=5)) == b"\x08\x03")
+check(
+    "health of no service, watched",
+    next(channel.unary_stream("/grpc.health.v1.Health/Watch")(b"\x0a\x04nope", timeout=5)) == b"\x08\x03",
+)
 
-# What the server speaks, for clients that ask: descriptors as tritonclient has them, and a call made of them alone.
+# What the server speaks, for clients that ask: descriptors as tritonclient has them, and a call made of them
+# alone.
 try:
     from google.protobuf import descriptor_pool, message_factory
     from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
@@ -405,15 +670,31 @@ except ImportError as e:
     print("skipped reflection: %s; pip install grpcio-reflection" % e)
 else:
     database = ProtoReflectionDescriptorDatabase(channel)
-    check("services: %s" % list(database.get_services()), {"inference.GRPCInferenceService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
-                                                            "grpc.reflection.v1alpha.ServerReflection"} == set(database.get_services()))
+    check(
+        "services: %s" % list(database.get_services()),
+        {
+            "inference.GRPCInferenceService",
+            "grpc.health.v1.Health",
+            "grpc.reflection.v1.ServerReflection",
+            "grpc.reflection.v1alpha.ServerReflection",
+        }
+        == set(database.get_services()),
+    )
     pool = descriptor_pool.DescriptorPool(database)
-    ours, theirs = pool.FindServiceByName("inference.GRPCInferenceService"), service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"]
+    ours, theirs = (
+        pool.FindServiceByName("inference.GRPCInferenceService"),
+        service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"],
+    )
 
     def shape_of(f):
         kind = f.message_type or f.enum_type
-        return (f.name, f.type, kind.full_name if kind else None, f.containing_oneof.name if f.containing_oneof else None,
-                f.is_repeated if hasattr(f, "is_repeated") else f.label == f.LABEL_REPEATED)
+        return (
+            f.name,
+            f.type,
+            kind.full_name if kind else None,
+            f.containing_oneof.name if f.containing_oneof else None,
+            f.is_repeated if hasattr(f, "is_repeated") else f.label == f.LABEL_REPEATED,
+        )
 
     def differs(one, other, seen):  # what we have of a message is as they have it
         if one.full_name in seen:
@@ -426,15 +707,23 @@ else:
                 wrong.append(f.full_name)
             elif f.message_type:
                 wrong += differs(f.message_type, g.message_type, seen)
-            elif f.enum_type and [(v.name, v.number) for v in f.enum_type.values] != [(v.name, v.number) for v in g.enum_type.values]:
+            elif f.enum_type and [(v.name, v.number) for v in f.enum_type.values] != [
+                (v.name, v.number) for v in g.enum_type.values
+            ]:
                 wrong.append(f.full_name)
         return wrong
 
     seen, wrong_fields = set(), []
     for m in ours.methods:
         t = theirs.methods_by_name[m.name]
-        wrong_fields += differs(m.input_type, t.input_type, seen) + differs(m.output_type, t.output_type, seen)
-    check("%d methods, %d messages, as tritonclient has them: %s" % (len(ours.methods), len(seen), wrong_fields), not wrong_fields and len(ours.methods) == 18 and len(seen) > 50)
+        wrong_fields += differs(m.input_type, t.input_type, seen) + differs(
+            m.output_type, t.output_type, seen
+        )
+    check(
+        "%d methods, %d messages, as tritonclient has them: %s"
+        % (len(ours.methods), len(seen), wrong_fields),
+        not wrong_fields and len(ours.methods) == 18 and len(seen) > 50,
+    )
     try:
         database.FindFileContainingSymbol("nothing.Here")
         check("no such symbol", False)
@@ -445,10 +734,21 @@ else:
         check("no such file", False)
     except KeyError:
         check("no such file", True)
-    known = {m.name: (message_factory.GetMessageClass(m.input_type), message_factory.GetMessageClass(m.output_type)) for m in ours.methods}
+    known = {
+        m.name: (
+            message_factory.GetMessageClass(m.input_type),
+            message_factory.GetMessageClass(m.output_type),
+        )
+        for m in ours.methods
+    }
     asked, answered = known["ModelMetadata"]
-    said = channel.unary_unary("/inference.GRPCInferenceService/ModelMetadata", asked.SerializeToString, answered.FromString)(asked(name="id_FP32"))
-    check("a call made of descriptors: %s" % said.inputs[0].datatype, said.name == "id_FP32" and said.inputs[0].datatype == "FP32")
+    said = channel.unary_unary(
+        "/inference.GRPCInferenceService/ModelMetadata", asked.SerializeToString, answered.FromString
+    )(asked(name="id_FP32"))
+    check(
+        "a call made of descriptors: %s" % said.inputs[0].datatype,
+        said.name == "id_FP32" and said.inputs[0].datatype == "FP32",
+    )
 
 # ---- streams, many at once, deadlines ----
 
@@ -469,18 +769,28 @@ for k in range(300):
     G.async_stream_infer("none" if k == 150 else "id_FP32", [i], request_id=str(k))
 for k in range(300):
     result, error = answers.get(timeout=20)
-    check("stream %d" % k, (error is not None) == (k == 150) and
-          (error is not None or (result.get_response().id == str(k) and result.as_numpy("y")[0, 0] == k)))
+    check(
+        "stream %d" % k,
+        (error is not None) == (k == 150)
+        and (error is not None or (result.get_response().id == str(k) and result.as_numpy("y")[0, 0] == k)),
+    )
 G.stop_stream()
 together = queue.Queue()
 for k in range(200):
     i = tg.InferInput("x", [1, 4], "FP32")
     i.set_data_from_numpy(np.full((1, 4), k, np.float32))
-    G.async_infer("id_FP32", [i], callback=lambda result, error: together.put((result, error)), request_id=str(k))
+    G.async_infer(
+        "id_FP32", [i], callback=lambda result, error: together.put((result, error)), request_id=str(k)
+    )
 for k in range(200):
     result, error = together.get(timeout=20)
     check("async: %s" % error, error is None and result.as_numpy("y")[0, 0] == int(result.get_response().id))
-handles = [H.async_infer("id_FP32", [(lambda i: (i.set_data_from_numpy(a), i)[1])(th.InferInput("x", list(a.shape), "FP32"))]) for _ in range(20)]
+handles = [
+    H.async_infer(
+        "id_FP32", [(lambda i: (i.set_data_from_numpy(a), i)[1])(th.InferInput("x", list(a.shape), "FP32"))]
+    )
+    for _ in range(20)
+]
 check("HTTP async", all(same(h.get_result().as_numpy("y"), a) for h in handles))
 
 
@@ -505,7 +815,10 @@ time.sleep(0.15)
 for w in waiting:
     w.cancel()
 G.infer("slow", [square])
-check("cancelled requests leave the queue: %d of 41 ran" % (runs_of("slow") - before), runs_of("slow") - before < 20)
+check(
+    "cancelled requests leave the queue: %d of 41 ran" % (runs_of("slow") - before),
+    runs_of("slow") - before < 20,
+)
 try:
     ask("grpc", "id_FP32", {"x": big}, ["FP32"], client_timeout=0.0005)
     check("a deadline of 0.5 ms for 24 MB was kept", False)
@@ -515,7 +828,12 @@ check("after deadlines", same(ask("grpc", "id_FP32", {"x": a}, ["FP32"]).as_nump
 
 # ---- kserve's client, which cannot be in one process with Triton's: both bring the same messages ----
 
-r = subprocess.run([sys.executable, os.path.abspath(__file__), "--kserve", http_url, grpc_url], capture_output=True, text=True, timeout=60)
+r = subprocess.run(
+    [sys.executable, os.path.abspath(__file__), "--kserve", http_url, grpc_url],
+    capture_output=True,
+    text=True,
+    timeout=60,
+)
 if r.returncode == 77:
     print("without kserve's client: " + r.stdout.strip())
 else:
@@ -549,8 +867,12 @@ for t in threads:
     t.join(timeout=20)
 ends = [o for o in outcome if o is not True]
 check("stopped with %d" % code, code == 0)
-check("at the end: %r" % [(str(e.status()), e.message()) for e in ends if e is not False],
-      len(outcome) > 50 and len(ends) == 8 and all(e is not False and "UNAVAILABLE" in str(e.status()) for e in ends))
+check(
+    "at the end: %r" % [(str(e.status()), e.message()) for e in ends if e is not False],
+    len(outcome) > 50
+    and len(ends) == 8
+    and all(e is not False and "UNAVAILABLE" in str(e.status()) for e in ends),
+)
 
 for line in failed:
     print("FAILED", line)

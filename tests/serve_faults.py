@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Clients that are slow, cut off, garbled, too large or never read, while good ones go on; models that are replaced under load:
-#     serve_faults.py HONE [--connections N] [--reloads N] [--seconds S]
-# The good ones are `hone load`, over HTTP and gRPC: none of their requests may fail. Memory must not grow with the bad ones.
+# Clients that are slow, cut off, garbled, too large or never read, while good ones go on; models that are
+# replaced under load:     serve_faults.py HONE [--connections N] [--reloads N] [--seconds S] The good ones
+# are `hone load`, over HTTP and gRPC: none of their requests may fail. Memory must not grow with the bad
+# ones.
 import sys
 
 from onnx_bytes import field
 
 del sys.path[0]  # html.py lies here, and is not the html that others want
-import argparse, atexit, json, os, random, resource, shutil, signal, socket, struct, subprocess, tempfile, threading, time, urllib.request
+import argparse, atexit, json, os, random, resource, shutil, signal, socket, struct, subprocess
+import tempfile, threading, time, urllib.request
 
 p = argparse.ArgumentParser()
 p.add_argument("hone")
@@ -19,7 +21,9 @@ p.add_argument("--seconds", type=float, default=0.5, help="of load beside each k
 a = p.parse_args()
 failed = []
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-a.connections = min(a.connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 2 // 5)  # two fronts, and the rest
+a.connections = min(
+    a.connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 2 // 5
+)  # two fronts, and the rest
 
 
 def check(what, good):
@@ -34,7 +38,10 @@ os.makedirs(folder + "/m/1")
 
 def scale(by):  # y = x * by: an answer tells which version it is of, and whether it is of one version alone
     def port(name):
-        return field(1, name) + field(2, field(1, field(1, 1) + field(2, field(1, field(2, "n")) + field(1, field(1, 64)))))
+        return field(1, name) + field(
+            2, field(1, field(1, 1) + field(2, field(1, field(2, "n")) + field(1, field(1, 64))))
+        )
+
     constant = field(1, 64) + field(2, 1) + field(8, "c") + field(9, struct.pack("<f", by) * 64)
     node = field(1, "x") + field(1, "c") + field(2, "y") + field(4, "Mul")
     graph = field(1, node) + field(2, "g") + field(5, constant) + field(11, port("x")) + field(12, port("y"))
@@ -50,8 +57,30 @@ def install(version, data):  # whole, or not at all
 
 with open(folder + "/m/1/model.onnx", "wb") as f:
     f.write(scale(1.0))
-server = subprocess.Popen([a.hone, "serve", folder, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "4",
-                           "--connections", str(a.connections * 2 + 500), "--idle", "5", "--request-time", "5"], stdout=subprocess.PIPE, text=True)
+server = subprocess.Popen(
+    [
+        a.hone,
+        "serve",
+        folder,
+        "--http",
+        "0",
+        "--grpc",
+        "0",
+        "--metrics",
+        "-1",
+        "--json",
+        "--max-body",
+        "4",
+        "--connections",
+        str(a.connections * 2 + 500),
+        "--idle",
+        "5",
+        "--request-time",
+        "5",
+    ],
+    stdout=subprocess.PIPE,
+    text=True,
+)
 atexit.register(server.kill)  # whatever happens here
 ports = json.loads(server.stdout.readline())
 HTTP, GRPC = ports["http"], ports["grpc"]
@@ -66,9 +95,30 @@ def memory():
 def load(front, seconds=None, clients=4):
     seconds = seconds or a.seconds
     port = dict(fronts)[front]
-    return subprocess.Popen([a.hone, "load", "127.0.0.1:%d" % port, "--model", "m", "--concurrency", str(clients), "--window", str(seconds / 4), "--windows",
-                             "4", "--stable", "0.1", "--warmup", "0", "--json"] + (["--grpc"] if front == "gRPC" else []), stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [
+            a.hone,
+            "load",
+            "127.0.0.1:%d" % port,
+            "--model",
+            "m",
+            "--concurrency",
+            str(clients),
+            "--window",
+            str(seconds / 4),
+            "--windows",
+            "4",
+            "--stable",
+            "0.1",
+            "--warmup",
+            "0",
+            "--json",
+        ]
+        + (["--grpc"] if front == "gRPC" else []),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def result(process):
@@ -83,12 +133,17 @@ def result(process):
 def good(what, seconds=None):
     levels = {f: result(p) for f, p in [(f, load(f, seconds)) for f, _ in fronts]}
     for f, l in levels.items():
-        check("%s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s" % (what, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
-              l["errors"] == 0 and l["requests"] > 0)
+        check(
+            "%s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s"
+            % (what, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
+            l["errors"] == 0 and l["requests"] > 0,
+        )
     return levels
 
 
-body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 64], "data": [1.0] * 64}]}).encode()
+body = json.dumps(
+    {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 64], "data": [1.0] * 64}]}
+).encode()
 post = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 
@@ -101,9 +156,17 @@ def word(text):
     return bytes([len(text)]) + text
 
 
-head = b"\x83\x86" + b"".join(b"\0" + word(n) + word(v) for n, v in
-                              ((b":path", b"/inference.GRPCInferenceService/ModelInfer"), (b"content-type", b"application/grpc"), (b"te", b"trailers")))
-tensor = field(5, field(1, "x") + field(2, "FP32") + field(3, b"\1\x40")) + field(7, struct.pack("<f", 1) * 64)
+head = b"\x83\x86" + b"".join(
+    b"\0" + word(n) + word(v)
+    for n, v in (
+        (b":path", b"/inference.GRPCInferenceService/ModelInfer"),
+        (b"content-type", b"application/grpc"),
+        (b"te", b"trailers"),
+    )
+)
+tensor = field(5, field(1, "x") + field(2, "FP32") + field(3, b"\1\x40")) + field(
+    7, struct.pack("<f", 1) * 64
+)
 request = field(1, "m") + tensor
 message = b"\0" + struct.pack(">I", len(request)) + request
 noise = random.Random(1)
@@ -119,7 +182,7 @@ def trickle(port, data, stop):
     s = connect(port)
     try:
         for k in range(0, len(data), 3):
-            s.send(data[k:k + 3])
+            s.send(data[k : k + 3])
             if stop.wait(0.3):
                 break
     except OSError:
@@ -129,20 +192,47 @@ def trickle(port, data, stop):
 
 bad = {
     "opened and left": {"HTTP": b"", "gRPC": b""},
-    "cut in the middle of a body": {"HTTP": post % len(body) + body[:len(body) // 2],
-                                    "gRPC": preface + frame(1, 4, 1, head) + frame(0, 0, 1, message[:len(message) // 2])},
+    "cut in the middle of a body": {
+        "HTTP": post % len(body) + body[: len(body) // 2],
+        "gRPC": preface + frame(1, 4, 1, head) + frame(0, 0, 1, message[: len(message) // 2]),
+    },
     "cut in the middle of the head": {"HTTP": post[:20], "gRPC": preface + frame(1, 0, 1, head[:20])},
     "garbage": {"HTTP": noise.randbytes(600), "gRPC": noise.randbytes(600)},
-    "garbage behind the preface": {"HTTP": post % 100 + noise.randbytes(100), "gRPC": preface + noise.randbytes(600)},
-    "garbage in a frame": {"HTTP": post % len(body) + body[::-1], "gRPC": preface + frame(1, 4, 1, head) + frame(0, 1, 1, message[:5] + noise.randbytes(len(request)))},
-    "HPACK of garbage": {"HTTP": b"GET /" + b"a" * 70000, "gRPC": preface + frame(1, 4, 1, noise.randbytes(200))},
-    "too large": {"HTTP": post % (1 << 33) + b"x" * 5000,
-                  "gRPC": preface + frame(1, 4, 1, head) + frame(0, 0, 1, b"\0\xff\xff\xff\xff" + b"x" * 5000)},
-    "answers that are never read": {"HTTP": (post % len(body) + body) * 300,
-                                    "gRPC": preface + b"".join(frame(1, 4, 2 * k + 1, head) + frame(0, 1, 2 * k + 1, message) for k in range(300))},
-    "a reset of each call": {"HTTP": post % len(body), "gRPC": preface + b"".join(
-        frame(1, 4, 2 * k + 1, head) + frame(0, 0, 2 * k + 1, message[:50]) + frame(3, 0, 2 * k + 1, b"\0\0\0\x08") for k in range(300))},
-    "settings and pings without end": {"HTTP": b"\r\n" * 5000, "gRPC": preface + (frame(4, 0, 0, b"") + frame(6, 0, 0, b"12345678")) * 500},
+    "garbage behind the preface": {
+        "HTTP": post % 100 + noise.randbytes(100),
+        "gRPC": preface + noise.randbytes(600),
+    },
+    "garbage in a frame": {
+        "HTTP": post % len(body) + body[::-1],
+        "gRPC": preface + frame(1, 4, 1, head) + frame(0, 1, 1, message[:5] + noise.randbytes(len(request))),
+    },
+    "HPACK of garbage": {
+        "HTTP": b"GET /" + b"a" * 70000,
+        "gRPC": preface + frame(1, 4, 1, noise.randbytes(200)),
+    },
+    "too large": {
+        "HTTP": post % (1 << 33) + b"x" * 5000,
+        "gRPC": preface + frame(1, 4, 1, head) + frame(0, 0, 1, b"\0\xff\xff\xff\xff" + b"x" * 5000),
+    },
+    "answers that are never read": {
+        "HTTP": (post % len(body) + body) * 300,
+        "gRPC": preface
+        + b"".join(frame(1, 4, 2 * k + 1, head) + frame(0, 1, 2 * k + 1, message) for k in range(300)),
+    },
+    "a reset of each call": {
+        "HTTP": post % len(body),
+        "gRPC": preface
+        + b"".join(
+            frame(1, 4, 2 * k + 1, head)
+            + frame(0, 0, 2 * k + 1, message[:50])
+            + frame(3, 0, 2 * k + 1, b"\0\0\0\x08")
+            for k in range(300)
+        ),
+    },
+    "settings and pings without end": {
+        "HTTP": b"\r\n" * 5000,
+        "gRPC": preface + (frame(4, 0, 0, b"") + frame(6, 0, 0, b"12345678")) * 500,
+    },
 }
 
 good("before")
@@ -164,13 +254,20 @@ for what, data in bad.items():
                 held.pop().close()
     for (f, _), w in zip(fronts, workers):
         l = result(w)
-        check("%s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s" % (what, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
-              l["errors"] == 0 and l["requests"] > 0)
+        check(
+            "%s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s"
+            % (what, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
+            l["errors"] == 0 and l["requests"] > 0,
+        )
     for s in held:
         s.close()
 stop = threading.Event()
-slow = [threading.Thread(target=trickle, args=(port, data, stop), daemon=True) for _ in range(min(100, a.connections // 4)) for f, port in fronts
-        for data in [bad["cut in the middle of a body"][f]]]
+slow = [
+    threading.Thread(target=trickle, args=(port, data, stop), daemon=True)
+    for _ in range(min(100, a.connections // 4))
+    for f, port in fronts
+    for data in [bad["cut in the middle of a body"][f]]
+]
 for t in slow:
     t.start()
 good("slow ones", 2 * a.seconds)
@@ -194,7 +291,9 @@ for s in held:
 time.sleep(1)
 good("after all of it")
 grown = memory() - quiet
-check("memory grew by %.1f MB" % (grown / 1e6), grown < (24e6 if not os.environ.get("HONE_GUARD") else 1e9))  # sanitizers keep what was freed
+check(
+    "memory grew by %.1f MB" % (grown / 1e6), grown < (24e6 if not os.environ.get("HONE_GUARD") else 1e9)
+)  # sanitizers keep what was freed
 
 # Models replaced under load: each answer is of one version, and none fails.
 wrong, answers, over = [], [0], threading.Event()
@@ -202,6 +301,7 @@ wrong, answers, over = [], [0], threading.Event()
 
 def watch():
     import http.client
+
     c = http.client.HTTPConnection("127.0.0.1", HTTP, timeout=20)
     while not over.is_set():
         try:
@@ -235,12 +335,18 @@ for k in range(a.reloads):
 took = time.time() - began
 for f, w in clients:
     l = result(w)
-    check("%d reloads in %.1f s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s" % (a.reloads, took, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
-          l["errors"] == 0 and l["requests"] > 0)
+    check(
+        "%d reloads in %.1f s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s"
+        % (a.reloads, took, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
+        l["errors"] == 0 and l["requests"] > 0,
+    )
 over.set()
 for t in watchers:
     t.join(timeout=30)
-check("%d answers during reloads, each of one version: %r" % (answers[0], wrong[:2]), answers[0] > 0 and not wrong)
+check(
+    "%d answers during reloads, each of one version: %r" % (answers[0], wrong[:2]),
+    answers[0] > 0 and not wrong,
+)
 server.send_signal(signal.SIGTERM)
 check("it ends as it should", server.wait(timeout=40) == 0)
 shutil.rmtree(folder)

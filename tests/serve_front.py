@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# `hone serve --front` before three servers of which one is killed, one restarted, and before servers that misbehave:
-# serve_front.py HONE [--rounds N] [--seconds S] [--bad N]
-# The good ones are `hone load`, and clients that compare each answer. Loopback only, and every number of connections is bounded.
+# `hone serve --front` before three servers of which one is killed, one restarted, and before servers that
+# misbehave: serve_front.py HONE [--rounds N] [--seconds S] [--bad N] The good ones are `hone load`, and
+# clients that compare each answer. Loopback only, and every number of connections is bounded.
 import sys
 
 from onnx_bytes import field
 
 del sys.path[0]  # html.py lies here, and is not the html that others want
-import argparse, atexit, hashlib, http.client, json, os, random, resource, shutil, signal, socket, struct, subprocess, tempfile, threading, time
+import argparse, atexit, hashlib, http.client, json, os, random, resource, shutil, signal, socket
+import struct, subprocess, tempfile, threading, time
 
 p = argparse.ArgumentParser()
 p.add_argument("hone")
@@ -41,7 +42,10 @@ atexit.register(end)
 
 def scale(by):  # y = x * by
     def port(name):
-        return field(1, name) + field(2, field(1, field(1, 1) + field(2, field(1, field(2, "n")) + field(1, field(1, 64)))))
+        return field(1, name) + field(
+            2, field(1, field(1, 1) + field(2, field(1, field(2, "n")) + field(1, field(1, 64))))
+        )
+
     constant = field(1, 64) + field(2, 1) + field(8, "c") + field(9, struct.pack("<f", by) * 64)
     node = field(1, "x") + field(1, "c") + field(2, "y") + field(4, "Mul")
     graph = field(1, node) + field(2, "g") + field(5, constant) + field(11, port("x")) + field(12, port("y"))
@@ -53,7 +57,11 @@ with open(folder + "/m/1/model.onnx", "wb") as f:
 
 
 def hone(*words):
-    s = subprocess.Popen([a.hone, "serve", *words, "--metrics", "-1", "--json", "--threads", "1"], stdout=subprocess.PIPE, text=True)
+    s = subprocess.Popen(
+        [a.hone, "serve", *words, "--metrics", "-1", "--json", "--threads", "1"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     children.append(s)
     return s, json.loads(s.stdout.readline() or '{"http": -1}')["http"]
 
@@ -63,7 +71,11 @@ def backend(port=0):
 
 
 def both(*words):  # over HTTP and gRPC
-    s = subprocess.Popen([a.hone, "serve", *words, "--metrics", "-1", "--json", "--threads", "1"], stdout=subprocess.PIPE, text=True)
+    s = subprocess.Popen(
+        [a.hone, "serve", *words, "--metrics", "-1", "--json", "--threads", "1"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     children.append(s)
     ports = json.loads(s.stdout.readline() or '{"http": -1, "grpc": -1}')
     return s, ports["http"], ports["grpc"]
@@ -111,7 +123,9 @@ def misbehave(s, seen):
             head, _, data = data.partition(b"\r\n\r\n")
             lines = head.decode("latin1").split("\r\n")
             path = lines[0].split(" ")[1]
-            length = max([int(l.split(":")[1]) for l in lines if l.lower().startswith("content-length:")] or [0])
+            length = max(
+                [int(l.split(":")[1]) for l in lines if l.lower().startswith("content-length:")] or [0]
+            )
             while len(data) < length:
                 data += s.recv(65536)
             data = data[length:]
@@ -133,12 +147,13 @@ def misbehave(s, seen):
                 "zero-in-head": b"HTTP/1.1 200 OK\r\nA: \0\r\nContent-Length: 2\r\n\r\n{}",
                 "odd-status": b"HTTP/1.1 777 What\r\nContent-Length: 2\r\n\r\n{}",
                 "switch": b"HTTP/1.1 101 Switching\r\n\r\n",
-                "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=1\r\n{\"a\r\n4\r\n\": 1\r\n1\r\n}\r\n0\r\nT: x\r\n\r\n",
-                "old": b"HTTP/1.0 200 OK\r\n\r\n{\"a\": 1}",
+                "chunks": b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+                b'3;x=1\r\n{"a\r\n4\r\n": 1\r\n1\r\n}\r\n0\r\nT: x\r\n\r\n',
+                "old": b'HTTP/1.0 200 OK\r\n\r\n{"a": 1}',
                 "interim": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + good,
                 "surplus": good + b"more than it said",
                 "late": good,
-                "busy": b"HTTP/1.1 503 No\r\nContent-Length: 14\r\nRetry-After: 7\r\n\r\n{\"error\":\"no\"}",
+                "busy": b'HTTP/1.1 503 No\r\nContent-Length: 14\r\nRetry-After: 7\r\n\r\n{"error":"no"}',
             }
             if kind == "late":
                 time.sleep(0.4)
@@ -162,14 +177,30 @@ def bad_server():
             except OSError:
                 return
             threading.Thread(target=misbehave, args=(s, seen), daemon=True).start()
+
     threading.Thread(target=accept, daemon=True).start()
     return listener.getsockname()[1], seen
 
 
 # What is wrong is said, and there is no front.
-for words in ["--front", "nowhere"], ["--front", "127.0.0.1:1,127.0.0.1:1"], ["--front", ","], ["--front", "127.0.0.1:1", folder], ["--front", "127.0.0.1:1", "--grpc", "0"], ["--front", "grpc://a/b"]:
-    r = subprocess.run([a.hone, "serve", "--http", "0", "--metrics", "-1", *words], capture_output=True, text=True, timeout=20)
-    check("refused: %s: %s" % (" ".join(w for w in words if w != folder), r.stderr.strip().splitlines()[:1]), r.returncode != 0 and r.stderr.count("serve:") == 1)
+for words in (
+    ["--front", "nowhere"],
+    ["--front", "127.0.0.1:1,127.0.0.1:1"],
+    ["--front", ","],
+    ["--front", "127.0.0.1:1", folder],
+    ["--front", "127.0.0.1:1", "--grpc", "0"],
+    ["--front", "grpc://a/b"],
+):
+    r = subprocess.run(
+        [a.hone, "serve", "--http", "0", "--metrics", "-1", *words],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    check(
+        "refused: %s: %s" % (" ".join(w for w in words if w != folder), r.stderr.strip().splitlines()[:1]),
+        r.returncode != 0 and r.stderr.count("serve:") == 1,
+    )
 
 # Before servers that misbehave.
 (one, seen_one), (two, seen_two) = bad_server(), bad_server()
@@ -179,28 +210,76 @@ until("both are", lambda: all(s["ready"] for s in servers(port).values()))
 for kind in "chunks", "old", "interim", "surplus":
     status, answer, headers = ask(port, "GET", "/bad/" + kind)
     check("%s: %d %r" % (kind, status, answer), status == 200 and answer in (b"{}", b'{"a": 1}'))
-for kind in ("silence", "garbage", "half-head", "half-body", "endless-head", "negative", "huge", "too-large", "bad-chunk", "half-chunk", "zero-in-head", "odd-status", "switch"):
+for kind in (
+    "silence",
+    "garbage",
+    "half-head",
+    "half-body",
+    "endless-head",
+    "negative",
+    "huge",
+    "too-large",
+    "bad-chunk",
+    "half-chunk",
+    "zero-in-head",
+    "odd-status",
+    "switch",
+):
     status, answer, headers = ask(port, "POST", "/bad/" + kind, b"x" * 100)
     check("%s: %d %s" % (kind, status, answer.decode()), status == 502 and "error" in json.loads(answer))
 status, answer, headers = ask(port, "GET", "/bad/busy")
-check("503 is handed back when nobody has room: %d %r" % (status, headers), status == 503 and headers["Retry-After"] == "7" and answer == b'{"error":"no"}')
+check(
+    "503 is handed back when nobody has room: %d %r" % (status, headers),
+    status == 503 and headers["Retry-After"] == "7" and answer == b'{"error":"no"}',
+)
 count = len(seen_one) + len(seen_two)
 ask(port, "POST", "/bad/half-body", b"{}")
-check("a broken answer is asked for at each server once", sum(path == "/bad/half-body" for path, _ in seen_one + seen_two) in (3, 4))
-status, answer, headers = ask(port, "POST", "/v2/models/m/infer?a=b+d&c", b"{}", {"X-Mine": "1", "Connection": "X-Hop", "Bad Name ": "2", "traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01"})
+check(
+    "a broken answer is asked for at each server once",
+    sum(path == "/bad/half-body" for path, _ in seen_one + seen_two) in (3, 4),
+)
+status, answer, headers = ask(
+    port,
+    "POST",
+    "/v2/models/m/infer?a=b+d&c",
+    b"{}",
+    {
+        "X-Mine": "1",
+        "Connection": "X-Hop",
+        "Bad Name ": "2",
+        "traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01",
+    },
+)
 path, lines = [x for x in seen_one + seen_two if x[0].startswith("/v2/models")][-1]
-check("what is asked goes on: %s" % path, path == "/v2/models/m/infer?a=b+d&c" and "X-Mine: 1" in lines and not any("Bad" in l for l in lines) and status == 200 and headers.get("X-Own") == "yes"
-      and any(l.startswith(("Host: 127.0.0.1:", "Host: localhost:")) for l in lines) and any(l.startswith("traceparent: 00-" + "a" * 32) for l in lines)
-      and any(l.startswith("X-Forwarded-For: 127.0.0.1") for l in lines) and not any(l.startswith("Connection") for l in lines))
+check(
+    "what is asked goes on: %s" % path,
+    path == "/v2/models/m/infer?a=b+d&c"
+    and "X-Mine: 1" in lines
+    and not any("Bad" in l for l in lines)
+    and status == 200
+    and headers.get("X-Own") == "yes"
+    and any(l.startswith(("Host: 127.0.0.1:", "Host: localhost:")) for l in lines)
+    and any(l.startswith("traceparent: 00-" + "a" * 32) for l in lines)
+    and any(l.startswith("X-Forwarded-For: 127.0.0.1") for l in lines)
+    and not any(l.startswith("Connection") for l in lines),
+)
 before = len(seen_one), len(seen_two)
 for k in range(6):
     ask(port, "POST", infer, b'{"parameters": {"sequence_id": 7}, "inputs": []}')
-check("a sequence stays with one server", (len(seen_one) - before[0] >= 6) != (len(seen_two) - before[1] >= 6))
+check(
+    "a sequence stays with one server", (len(seen_one) - before[0] >= 6) != (len(seen_two) - before[1] >= 6)
+)
 for k in range(3):
     ask(port, "POST", "/v2/repository/models/m/load", b"{}")
-check("all servers load", all(sum(path.endswith("/load") for path, _ in seen) == 3 for seen in (seen_one, seen_two)))
+check(
+    "all servers load",
+    all(sum(path.endswith("/load") for path, _ in seen) == 3 for seen in (seen_one, seen_two)),
+)
 text = ask(port, "GET", "/metrics")[1].decode()
-check("metrics", 'hone_front_ready{server="localhost:%d"} 1' % one in text and "process_resident_memory_bytes" in text)
+check(
+    "metrics",
+    'hone_front_ready{server="localhost:%d"} 1' % one in text and "process_resident_memory_bytes" in text,
+)
 check("it still runs", front.poll() is None)
 late = []
 t = threading.Thread(target=lambda: late.append(ask(port, "GET", "/bad/late")))
@@ -211,7 +290,9 @@ t.join()
 check("what was under way is answered: %s" % (late[0][:2],), late[0][0] == 200)
 check("it ends as it should", front.wait(timeout=20) == 0)
 
-# gRPC before servers that misbehave: each does as its `kind` says, to all but checks (whose message is empty).
+
+# gRPC before servers that misbehave: each does as its `kind` says, to all but checks (whose message is
+# empty).
 def frame(kind, flags, stream, data=b""):
     return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
 
@@ -272,8 +353,24 @@ class BadGrpc:
         answers = {
             "good": good,
             "interim": frame(1, 4, n, fields((":status", "103"))) + good,
-            "refusal": frame(1, 5, n, b"\x88" + fields(("content-type", "application/grpc"), ("grpc-status", "9"), ("grpc-message", "not%0anow"))),
-            "unavailable": frame(1, 5, n, b"\x88" + fields(("content-type", "application/grpc"), ("grpc-status", "14"), ("grpc-message", "full"))),
+            "refusal": frame(
+                1,
+                5,
+                n,
+                b"\x88"
+                + fields(
+                    ("content-type", "application/grpc"), ("grpc-status", "9"), ("grpc-message", "not%0anow")
+                ),
+            ),
+            "unavailable": frame(
+                1,
+                5,
+                n,
+                b"\x88"
+                + fields(
+                    ("content-type", "application/grpc"), ("grpc-status", "14"), ("grpc-message", "full")
+                ),
+            ),
             "silence": b"",
             "late": good,
             "closes": b"",
@@ -291,16 +388,53 @@ class BadGrpc:
         if kind == "late":
             time.sleep(0.4)
         s.sendall(answers[kind])
-        return kind in ("good", "interim", "refusal", "unavailable", "silence", "reset", "refused", "500", "too large", "no status", "odd status", "late")
+        return kind in (
+            "good",
+            "interim",
+            "refusal",
+            "unavailable",
+            "silence",
+            "reset",
+            "refused",
+            "500",
+            "too large",
+            "no status",
+            "odd status",
+            "late",
+        )
 
 
-def call(port, method, *messages, timeout=None):  # by curl: the status of gRPC, what it says, the messages, all headers
+def call(
+    port, method, *messages, timeout=None
+):  # by curl: the status of gRPC, what it says, the messages, all headers
     with open(folder + "/asked", "wb") as f:
         f.write(b"".join(b"\0" + struct.pack(">I", len(m)) + m for m in messages))
     words = ["-H", "grpc-timeout: " + timeout] if timeout else []
-    r = subprocess.run(["curl", "-sS", "-m", "20", "--http2-prior-knowledge", "-H", "content-type: application/grpc", "-H", "te: trailers", "-H", "x-mine: 1", *words, "--data-binary",
-                        "@%s/asked" % folder, "-D", folder + "/heads", "-o", folder + "/answered", "http://127.0.0.1:%d/inference.GRPCInferenceService/%s" % (port, method)],
-                       capture_output=True, text=True)
+    r = subprocess.run(
+        [
+            "curl",
+            "-sS",
+            "-m",
+            "20",
+            "--http2-prior-knowledge",
+            "-H",
+            "content-type: application/grpc",
+            "-H",
+            "te: trailers",
+            "-H",
+            "x-mine: 1",
+            *words,
+            "--data-binary",
+            "@%s/asked" % folder,
+            "-D",
+            folder + "/heads",
+            "-o",
+            folder + "/answered",
+            "http://127.0.0.1:%d/inference.GRPCInferenceService/%s" % (port, method),
+        ],
+        capture_output=True,
+        text=True,
+    )
     with open(folder + "/heads") as f:
         heads = dict(line.strip().split(": ", 1) for line in f if ": " in line)
     data, out = b"", []
@@ -310,28 +444,63 @@ def call(port, method, *messages, timeout=None):  # by curl: the status of gRPC,
         os.remove(folder + "/answered")
     while len(data) >= 5:
         n = struct.unpack(">I", data[1:5])[0]
-        out, data = out + [data[5:5 + n]], data[5 + n:]
+        out, data = out + [data[5 : 5 + n]], data[5 + n :]
     return int(heads.get("grpc-status", -1)), heads.get("grpc-message", r.stderr), out, heads
 
 
-has_grpc = both(folder, "--http", "-1", "--grpc", "0")[2] > 0 and "HTTP2" in subprocess.run(["curl", "-V"], capture_output=True, text=True).stdout
+has_grpc = (
+    both(folder, "--http", "-1", "--grpc", "0")[2] > 0
+    and "HTTP2" in subprocess.run(["curl", "-V"], capture_output=True, text=True).stdout
+)
 if not has_grpc:
     print("skipped gRPC: this server, or curl, has none")
 else:
     bad = BadGrpc(), BadGrpc()
-    front, port, grpc = both("--front", "grpc://127.0.0.1:%d,grpc://localhost:%d" % tuple(b.port for b in bad), "--http", "0", "--grpc", "0", "--max-body", "4", "--answer-time", "1")
+    front, port, grpc = both(
+        "--front",
+        "grpc://127.0.0.1:%d,grpc://localhost:%d" % tuple(b.port for b in bad),
+        "--http",
+        "0",
+        "--grpc",
+        "0",
+        "--max-body",
+        "4",
+        "--answer-time",
+        "1",
+    )
     ready = lambda: all(s["ready"] for s in servers(port).values())
     until("both servers of gRPC are ready", ready)
     ask_m = field(1, "m") + field(5, field(1, "x"))
     sequence = ask_m + field(4, field(1, "sequence_id") + field(2, field(2, 7)))
-    for kind, status, tries in (("good", 0, 1), ("interim", 0, 1), ("refusal", 9, 1), ("unavailable", 14, 2), ("late", 0, 1), ("silence", 4, 1), ("closes", 14, 2), ("garbage", 14, 2),
-                                ("half", 14, 2), ("no status", 14, 2), ("odd status", 14, 2), ("reset", 14, 2), ("refused", 14, 2), ("500", 14, 2), ("goaway", 14, 2), ("too large", 8, 1),
-                                ("bad headers", 14, 2)):
+    for kind, status, tries in (
+        ("good", 0, 1),
+        ("interim", 0, 1),
+        ("refusal", 9, 1),
+        ("unavailable", 14, 2),
+        ("late", 0, 1),
+        ("silence", 4, 1),
+        ("closes", 14, 2),
+        ("garbage", 14, 2),
+        ("half", 14, 2),
+        ("no status", 14, 2),
+        ("odd status", 14, 2),
+        ("reset", 14, 2),
+        ("refused", 14, 2),
+        ("500", 14, 2),
+        ("goaway", 14, 2),
+        ("too large", 8, 1),
+        ("bad headers", 14, 2),
+    ):
         for b in bad:
             b.kind, b.seen = kind, 0
         got, why, out, heads = call(grpc, "ModelInfer", ask_m)
         seen = sum(b.seen for b in bad)
-        check("gRPC, %s: %d %s, asked for %d times" % (kind, got, why, seen), got == status and seen == tries and (status != 0 or (out == [b"\x08\1"] and heads.get("x-own") == "yes")))
+        check(
+            "gRPC, %s: %d %s, asked for %d times" % (kind, got, why, seen),
+            got == status
+            and seen == tries
+            and (status != 0 or (out == [b"\x08\1"] and heads.get("x-own") == "yes")),
+        )
         for b in bad:
             b.kind, b.seen = "good", 0
         until("ready again", ready)
@@ -339,12 +508,18 @@ else:
             b.kind, b.seen = kind, 0
         got = call(grpc, "ModelInfer", sequence)[0]
         seen = sum(b.seen for b in bad)
-        check("a sequence's, %s: %d, asked for %d times" % (kind, got, seen), seen == (2 if kind in ("refused", "goaway") else 1) and got == status)
+        check(
+            "a sequence's, %s: %d, asked for %d times" % (kind, got, seen),
+            seen == (2 if kind in ("refused", "goaway") else 1) and got == status,
+        )
         for b in bad:
             b.kind, b.seen = "good", 0
         until("ready again", ready)
     bad[0].kind, bad[0].seen, bad[1].seen = "closes", 0, 0
-    check("the other one answers", all(call(grpc, "ModelInfer", ask_m)[0] == 0 for k in range(4)) and bad[0].seen >= 1)
+    check(
+        "the other one answers",
+        all(call(grpc, "ModelInfer", ask_m)[0] == 0 for k in range(4)) and bad[0].seen >= 1,
+    )
     for b in bad:
         b.kind, b.seen = "good", 0
     until("ready again", ready)
@@ -359,7 +534,10 @@ else:
         b.kind = "silence"
     began = time.time()
     got = call(grpc, "ModelInfer", ask_m, timeout="200m")
-    check("the client's deadline: %s after %.2f s" % (got[:2], time.time() - began), got[0] == 4 and time.time() - began < 0.9)
+    check(
+        "the client's deadline: %s after %.2f s" % (got[:2], time.time() - began),
+        got[0] == 4 and time.time() - began < 0.9,
+    )
     got = call(grpc, "Nothing")
     check("no message: %s" % (got[:2],), got[0] == 13)
     for b in bad:
@@ -370,32 +548,82 @@ else:
     time.sleep(0.1)
     front.send_signal(signal.SIGTERM)
     t.join()
-    check("what was under way is answered: %s" % (late[0],), late[0][2] == [b"\x08\1"])  # curl may leave the trailers of a connection that ends
+    check(
+        "what was under way is answered: %s" % (late[0],), late[0][2] == [b"\x08\1"]
+    )  # curl may leave the trailers of a connection that ends
     check("it ends as it should", front.wait(timeout=20) == 0)
 
     # Before real ones: unary and streams, and one that is killed.
     behind = [both(folder, "--http", "0", "--grpc", "0") for _ in range(2)]
-    front, port, grpc = both("--front", ",".join("127.0.0.1:%d,grpc://127.0.0.1:%d" % b[1:] for b in behind), "--http", "0", "--grpc", "0", "--access-log", folder + "/log")
+    front, port, grpc = both(
+        "--front",
+        ",".join("127.0.0.1:%d,grpc://127.0.0.1:%d" % b[1:] for b in behind),
+        "--http",
+        "0",
+        "--grpc",
+        "0",
+        "--access-log",
+        folder + "/log",
+    )
     until("four are ready", lambda: len(servers(port)) == 4 and ready())
-    tensor = field(1, "m") + field(5, field(1, "x") + field(2, "FP32") + field(3, 1) + field(3, 64)) + field(7, struct.pack("<f", 2) * 64)
+    tensor = (
+        field(1, "m")
+        + field(5, field(1, "x") + field(2, "FP32") + field(3, 1) + field(3, 64))
+        + field(7, struct.pack("<f", 2) * 64)
+    )
     got = call(grpc, "ModelInfer", tensor)
     check("an inference: %s" % (got[:2],), got[0] == 0 and struct.pack("<f", 6) * 64 in got[2][0])
     got = call(grpc, "ModelInfer", field(1, "nobody"))
     check("its error comes back as it was: %s" % (got[:2],), got[0] == 5 and "nobody" in got[1])
     got = call(grpc, "ModelStreamInfer", *[tensor] * 500)
-    check("a stream of 500: %s, %d answers" % (got[:2], len(got[2])), got[0] == 0 and len(got[2]) == 500 and all(struct.pack("<f", 6) * 64 in m for m in got[2]))
+    check(
+        "a stream of 500: %s, %d answers" % (got[:2], len(got[2])),
+        got[0] == 0 and len(got[2]) == 500 and all(struct.pack("<f", 6) * 64 in m for m in got[2]),
+    )
     for service in "v1", "v1alpha":
-        got = call(grpc, "../grpc.reflection.%s.ServerReflection/ServerReflectionInfo" % service, field(7, "*"), field(4, "inference.ModelInferRequest"), field(4, "nothing"))
-        check("reflection: %s, %d answers" % (got[:2], len(got[2])), got[0] == 0 and len(got[2]) == 3 and b"grpc.health.v1.Health" in got[2][0] and b"raw_input_contents" in got[2][1]
-              and b"no such symbol" in got[2][2])
+        got = call(
+            grpc,
+            "../grpc.reflection.%s.ServerReflection/ServerReflectionInfo" % service,
+            field(7, "*"),
+            field(4, "inference.ModelInferRequest"),
+            field(4, "nothing"),
+        )
+        check(
+            "reflection: %s, %d answers" % (got[:2], len(got[2])),
+            got[0] == 0
+            and len(got[2]) == 3
+            and b"grpc.health.v1.Health" in got[2][0]
+            and b"raw_input_contents" in got[2][1]
+            and b"no such symbol" in got[2][2],
+        )
     got = call(grpc, "../grpc.health.v1.Health/Check", b"")
     check("health: %s" % (got[:3],), got[0] == 0 and got[2] == [b"\x08\1"])
     got = call(grpc, "ModelStreamInfer")
     check("a stream of none: %s" % (got[:2],), got[0] == 0)
 
     def load_grpc(seconds):
-        s = subprocess.Popen([a.hone, "load", "127.0.0.1:%d" % grpc, "--grpc", "--model", "m", "--concurrency", "16", "--window", str(seconds / 4), "--windows", "4", "--warmup", "0",
-                              "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        s = subprocess.Popen(
+            [
+                a.hone,
+                "load",
+                "127.0.0.1:%d" % grpc,
+                "--grpc",
+                "--model",
+                "m",
+                "--concurrency",
+                "16",
+                "--window",
+                str(seconds / 4),
+                "--windows",
+                "4",
+                "--warmup",
+                "0",
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         children.append(s)
         return s
 
@@ -405,7 +633,11 @@ else:
             l = json.loads(out.splitlines()[0])["levels"][0]
         except Exception:
             return check("%s: %s%s" % (what, out, err), False)
-        check("%s: %d requests, %d failed %s, p99 %.1f ms" % (what, l["requests"], l["errors"], l.get("why", ""), l["p99_ms"]), l["errors"] == 0 and l["requests"] > 0)
+        check(
+            "%s: %d requests, %d failed %s, p99 %.1f ms"
+            % (what, l["requests"], l["errors"], l.get("why", ""), l["p99_ms"]),
+            l["errors"] == 0 and l["requests"] > 0,
+        )
 
     for k in range(a.rounds):
         worker = load_grpc(4 * a.seconds)
@@ -419,7 +651,16 @@ else:
         until("it is taken back", ready)
     with open(folder + "/log") as f:
         lines = [json.loads(l) for l in f]
-    check("the log names who answered", any(l["protocol"] == "grpc" and l["path"].endswith("/ModelInfer") and l.get("server", "").startswith("grpc://127.0.0.1:") and l["tries"] == 1 for l in lines))
+    check(
+        "the log names who answered",
+        any(
+            l["protocol"] == "grpc"
+            and l["path"].endswith("/ModelInfer")
+            and l.get("server", "").startswith("grpc://127.0.0.1:")
+            and l["tries"] == 1
+            for l in lines
+        ),
+    )
     for b in behind:
         b[0].kill(), b[0].wait()
     got = call(grpc, "ModelInfer", tensor)
@@ -429,19 +670,61 @@ else:
 
 # Traces: a context goes through the front to the server, over HTTP and gRPC; both write spans.
 traces = {n: "%s/%s.json" % (folder, n) for n in ("server", "front")}
-s = subprocess.Popen([a.hone, "serve", folder, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--trace", traces["server"]], stdout=subprocess.PIPE, text=True)
+s = subprocess.Popen(
+    [
+        a.hone,
+        "serve",
+        folder,
+        "--http",
+        "0",
+        "--grpc",
+        "0",
+        "--metrics",
+        "-1",
+        "--json",
+        "--trace",
+        traces["server"],
+    ],
+    stdout=subprocess.PIPE,
+    text=True,
+)
 children.append(s)
 ports = json.loads(s.stdout.readline())
-front, port = hone("--front", "http://127.0.0.1:%d/" % ports["http"], "--http", "0", "--trace", traces["front"])
+front, port = hone(
+    "--front", "http://127.0.0.1:%d/" % ports["http"], "--http", "0", "--trace", traces["front"]
+)
 until("it is ready", lambda: ask(port, "GET", "/v2/health/ready")[0] == 200)
 trace, span = "c" * 31 + "1", "d" * 16
 status, answer, headers = ask(port, "POST", infer, body, {"traceparent": "00-%s-%s-01" % (trace, span)})
-check("a span of the front's: %s" % headers.get("traceparent"), status == 200 and headers["traceparent"].split("-")[1] == trace and headers["traceparent"].split("-")[2] != span)
-ask(port, "POST", infer, body, {"traceparent": "00-" + "0" * 32 + "-" + "b" * 16 + "-01"})  # not one: a new one is made
+check(
+    "a span of the front's: %s" % headers.get("traceparent"),
+    status == 200
+    and headers["traceparent"].split("-")[1] == trace
+    and headers["traceparent"].split("-")[2] != span,
+)
+ask(
+    port, "POST", infer, body, {"traceparent": "00-" + "0" * 32 + "-" + "b" * 16 + "-01"}
+)  # not one: a new one is made
 ask(port, "POST", infer, body, {"traceparent": "00-" + "e" * 32 + "-" + "b" * 16 + "-00"})  # not sampled
 if ports["grpc"] > 0:
-    r = subprocess.run([a.hone, "load", "127.0.0.1:%d" % ports["grpc"], "--grpc", "--model", "m", "--requests", "20", "--concurrency", "1", "--header",
-                        "traceparent: 00-%s-%s-01" % ("f" * 32, span)], capture_output=True, text=True)
+    r = subprocess.run(
+        [
+            a.hone,
+            "load",
+            "127.0.0.1:%d" % ports["grpc"],
+            "--grpc",
+            "--model",
+            "m",
+            "--requests",
+            "20",
+            "--concurrency",
+            "1",
+            "--header",
+            "traceparent: 00-%s-%s-01" % ("f" * 32, span),
+        ],
+        capture_output=True,
+        text=True,
+    )
     check("gRPC with a context: %s" % r.stderr, r.returncode == 0)
 for c in front, s:
     c.send_signal(signal.SIGTERM)
@@ -452,20 +735,66 @@ for n, path in traces.items():
         spans[n] = [e for e in json.load(f) if e["ph"] == "X"]
 whole = {n: [e for e in es if e.get("args", {}).get("trace") == trace] for n, es in spans.items()}
 check("one span each of the trace", [len(es) for es in whole.values()] == [1, 1])
-check("the front's is the client's child, the server's the front's", whole["front"][0]["args"]["parent"] == span
-      and whole["server"][0]["args"]["parent"] == whole["front"][0]["args"]["span"])
-check("what was made up for one that came without", sum(e.get("args", {}).get("trace") not in (None, trace, "e" * 32, "f" * 32) and "infer" in e["name"] for e in spans["server"]) == 1)
-check("one that is not sampled is left out", not any(e.get("args", {}).get("trace") == "e" * 32 for es in spans.values() for e in es))
-check("gRPC's spans", ports["grpc"] < 0 or sum(e.get("args", {}).get("trace") == "f" * 32 and e["name"].endswith("/ModelInfer") for e in spans["server"]) == 20)
+check(
+    "the front's is the client's child, the server's the front's",
+    whole["front"][0]["args"]["parent"] == span
+    and whole["server"][0]["args"]["parent"] == whole["front"][0]["args"]["span"],
+)
+check(
+    "what was made up for one that came without",
+    sum(
+        e.get("args", {}).get("trace") not in (None, trace, "e" * 32, "f" * 32) and "infer" in e["name"]
+        for e in spans["server"]
+    )
+    == 1,
+)
+check(
+    "one that is not sampled is left out",
+    not any(e.get("args", {}).get("trace") == "e" * 32 for es in spans.values() for e in es),
+)
+check(
+    "gRPC's spans",
+    ports["grpc"] < 0
+    or sum(
+        e.get("args", {}).get("trace") == "f" * 32 and e["name"].endswith("/ModelInfer")
+        for e in spans["server"]
+    )
+    == 20,
+)
 w = whole["server"][0]
-parts = [e for e in spans["server"] if e["tid"] == w["tid"] and e is not w and w["ts"] <= e["ts"] and e["ts"] + e["dur"] <= w["ts"] + w["dur"] + 0.01]
-check("its parts: %s" % [e["name"] for e in parts], [e["name"] for e in parts] == ["receive", "queue", "batch", "compute", "answer", "send"]
-      and abs(sum(e["dur"] for e in parts) - w["dur"]) < 0.01 and parts[3]["args"]["batch"] == 1)
-check("within the front's", whole["front"][0]["ts"] <= w["ts"] and any(e["name"].startswith("at 127.0.0.1:") for e in spans["front"]))
+parts = [
+    e
+    for e in spans["server"]
+    if e["tid"] == w["tid"]
+    and e is not w
+    and w["ts"] <= e["ts"]
+    and e["ts"] + e["dur"] <= w["ts"] + w["dur"] + 0.01
+]
+check(
+    "its parts: %s" % [e["name"] for e in parts],
+    [e["name"] for e in parts] == ["receive", "queue", "batch", "compute", "answer", "send"]
+    and abs(sum(e["dur"] for e in parts) - w["dur"]) < 0.01
+    and parts[3]["args"]["batch"] == 1,
+)
+check(
+    "within the front's",
+    whole["front"][0]["ts"] <= w["ts"] and any(e["name"].startswith("at 127.0.0.1:") for e in spans["front"]),
+)
 
 # Before real ones, of which some are killed.
 behind = [backend() for _ in range(3)]
-front, port = hone("--front", ",".join("127.0.0.1:%d" % q for _, q in behind), "--http", "0", "--max-body", "4", "--idle", "5", "--request-time", "5")
+front, port = hone(
+    "--front",
+    ",".join("127.0.0.1:%d" % q for _, q in behind),
+    "--http",
+    "0",
+    "--max-body",
+    "4",
+    "--idle",
+    "5",
+    "--request-time",
+    "5",
+)
 until("three are ready", lambda: sum(s["ready"] for s in servers(port).values()) == 3)
 wrong, answers, over = [], [0], threading.Event()
 
@@ -486,8 +815,27 @@ def client():
 
 
 def load(seconds):
-    s = subprocess.Popen([a.hone, "load", "127.0.0.1:%d" % port, "--model", "m", "--concurrency", "8", "--window", str(seconds / 4), "--windows", "4", "--warmup", "0",
-                          "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    s = subprocess.Popen(
+        [
+            a.hone,
+            "load",
+            "127.0.0.1:%d" % port,
+            "--model",
+            "m",
+            "--concurrency",
+            "8",
+            "--window",
+            str(seconds / 4),
+            "--windows",
+            "4",
+            "--warmup",
+            "0",
+            "--json",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     children.append(s)
     return s
 
@@ -498,7 +846,11 @@ def result(what, process):
         l = json.loads(out.splitlines()[0])["levels"][0]
     except Exception:
         return check("%s: %s%s" % (what, out, err), False)
-    check("%s: %d requests, %d failed %s, p99 %.1f ms" % (what, l["requests"], l["errors"], l.get("why", ""), l["p99_ms"]), l["errors"] == 0 and l["requests"] > 0)
+    check(
+        "%s: %d requests, %d failed %s, p99 %.1f ms"
+        % (what, l["requests"], l["errors"], l.get("why", ""), l["p99_ms"]),
+        l["errors"] == 0 and l["requests"] > 0,
+    )
 
 
 def memory():
@@ -541,8 +893,15 @@ result("new versions behind it", worker)
 held = []
 worker = load(a.seconds)
 post = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
-kinds = [b"", post % 5000 + b"x" * 100, b"POST /v2", random.Random(2).randbytes(500), post % (1 << 33), b"GET /a b\rc HTTP/1.1\r\nHost: x\r\n\r\n",
-         (post % len(body) + body.encode()) * 200]
+kinds = [
+    b"",
+    post % 5000 + b"x" * 100,
+    b"POST /v2",
+    random.Random(2).randbytes(500),
+    post % (1 << 33),
+    b"GET /a b\rc HTTP/1.1\r\nHost: x\r\n\r\n",
+    (post % len(body) + body.encode()) * 200,
+]
 for k in range(a.bad):
     try:
         s = socket.create_connection(("127.0.0.1", port), timeout=10)
@@ -565,8 +924,14 @@ check("memory grew by %.1f MB" % (grown / 1e6), grown < 16e6 or "HONE_GUARD" in 
 for s, _ in behind[1:]:
     s.kill(), s.wait()
 status, answer, headers = ask(port, "POST", infer, body)
-check("no server is left: %d %s" % (status, answer.decode()), status == 503 and headers.get("Retry-After") and "error" in json.loads(answer))
-check("it says that it is not ready", ask(port, "GET", "/v2/health/ready")[0] == 400 and ask(port, "GET", "/v2/health/live")[0] == 200)
+check(
+    "no server is left: %d %s" % (status, answer.decode()),
+    status == 503 and headers.get("Retry-After") and "error" in json.loads(answer),
+)
+check(
+    "it says that it is not ready",
+    ask(port, "GET", "/v2/health/ready")[0] == 400 and ask(port, "GET", "/v2/health/live")[0] == 200,
+)
 behind[1] = backend(behind[1][1])
 until("a server that comes back is found", lambda: ask(port, "POST", infer, body)[0] == 200)
 worker, stopped = [], []
@@ -587,6 +952,9 @@ time.sleep(0.1)
 front.send_signal(signal.SIGTERM)
 check("it ends as it should", front.wait(timeout=20) == 0)
 t.join(timeout=20)
-check("%d answers until then, all good: %r %r" % (len(worker), set(worker), stopped), set(worker) == {200} and all(isinstance(e, ConnectionRefusedError) for e in stopped))
+check(
+    "%d answers until then, all good: %r %r" % (len(worker), set(worker), stopped),
+    set(worker) == {200} and all(isinstance(e, ConnectionRefusedError) for e in stopped),
+)
 print("serve_front: %s" % ("%d failed" % len(failed) if failed else "all as it should be"))
 sys.exit(1 if failed else 0)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# A limit for what one model's weights and tensors take, of the server or in the model's config:  serve_memory.py HONE
+# A limit for what one model's weights and tensors take, of the server or in the model's config:
+# serve_memory.py HONE
 import sys
 
 from onnx_bytes import field, port
@@ -20,16 +21,26 @@ def check(what, good):
 
 def wide(n):  # x[rows, 1] times w[1, n], Softmax, times v[n, 1]: 8 n bytes of weights, 4 n a row between
     def constant(name, dims):
-        return b"".join(field(1, d) for d in dims) + field(2, 1) + field(8, name) + field(9, struct.pack("<f", 0.5) * n)
+        return (
+            b"".join(field(1, d) for d in dims)
+            + field(2, 1)
+            + field(8, name)
+            + field(9, struct.pack("<f", 0.5) * n)
+        )
+
     nodes = [("MatMul", "xw", "t"), ("Softmax", "t", "s"), ("MatMul", "sv", "y")]
-    graph = b"".join(field(1, b"".join(field(1, i) for i in ins) + field(2, out) + field(4, op)) for op, ins, out in nodes)
+    graph = b"".join(
+        field(1, b"".join(field(1, i) for i in ins) + field(2, out) + field(4, op)) for op, ins, out in nodes
+    )
     graph += field(2, "g") + field(5, constant("w", [1, n])) + field(5, constant("v", [n, 1]))
     graph += field(11, port("x", 1, ["n", 1])) + field(12, port("y", 1, ["n", 1]))
     return field(1, 8) + field(7, graph) + field(8, field(2, 17))
 
 
 def ask(path, body=None):
-    request = urllib.request.Request("http://127.0.0.1:%d%s" % (http, path), None if body is None else json.dumps(body).encode())
+    request = urllib.request.Request(
+        "http://127.0.0.1:%d%s" % (http, path), None if body is None else json.dumps(body).encode()
+    )
     try:
         with urllib.request.urlopen(request, timeout=60) as r:
             text = r.read().decode()
@@ -39,46 +50,109 @@ def ask(path, body=None):
 
 
 def infer(model, rows):
-    return ask("/v2/models/%s/infer" % model, {"inputs": [{"name": "x", "datatype": "FP32", "shape": [rows, 1], "data": [1.0] * rows}]})
+    return ask(
+        "/v2/models/%s/infer" % model,
+        {"inputs": [{"name": "x", "datatype": "FP32", "shape": [rows, 1], "data": [1.0] * rows}]},
+    )
 
 
 MIB = 1 << 20
 guarded = os.environ.get("HONE_GUARD")  # then each tensor has memory of its own, which is not counted
-models = {"small": (wide(1 << 12), None), "large": (wide(MIB), None), "said": (wide(1 << 18), '{"memory_mib": 1}'), "more": (wide(1 << 12), '{"memory_mib": 64}'),
-          "less": (wide(1 << 12), 'parameters { key: "memory_mib" value { string_value: "2" } }'), "wrong": (wide(1 << 12), '{"memory_mib": -1}')}
+models = {
+    "small": (wide(1 << 12), None),
+    "large": (wide(MIB), None),
+    "said": (wide(1 << 18), '{"memory_mib": 1}'),
+    "more": (wide(1 << 12), '{"memory_mib": 64}'),
+    "less": (wide(1 << 12), 'parameters { key: "memory_mib" value { string_value: "2" } }'),
+    "wrong": (wide(1 << 12), '{"memory_mib": -1}'),
+}
 with tempfile.TemporaryDirectory() as folder:
     for name, (data, config) in models.items():
         os.makedirs("%s/%s/1" % (folder, name))
         with open("%s/%s/1/model.onnx" % (folder, name), "wb") as f:
             f.write(data)
         if config:
-            with open("%s/%s/%s" % (folder, name, "hone.json" if config[0] == "{" else "config.pbtxt"), "w") as f:
+            with open(
+                "%s/%s/%s" % (folder, name, "hone.json" if config[0] == "{" else "config.pbtxt"), "w"
+            ) as f:
                 f.write(config)
-    server = subprocess.Popen([hone, "serve", folder, "--http", "0", "--grpc", "-1", "--metrics", "-1", "--json", "--model-memory", "4"], stdout=subprocess.PIPE, text=True,
-                              env=dict(os.environ, HONE_WISDOM="none"))
+    server = subprocess.Popen(
+        [
+            hone,
+            "serve",
+            folder,
+            "--http",
+            "0",
+            "--grpc",
+            "-1",
+            "--metrics",
+            "-1",
+            "--json",
+            "--model-memory",
+            "4",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ, HONE_WISDOM="none"),
+    )
     try:
         http = json.loads(server.stdout.readline())["http"]
         states = {m["name"]: (m["state"], m["reason"]) for m in ask("/v2/repository/index", {})[1]}
-        check("within the limit: %r" % states, all(states[name][0] == "READY" for name in ("small", "more", "less")))
-        check("weights beyond it: " + states["large"][1], states["large"][0] == "UNAVAILABLE" and "may take 4.0 MiB" in states["large"][1] and "weights take 8.0" in states["large"][1])
+        check(
+            "within the limit: %r" % states,
+            all(states[name][0] == "READY" for name in ("small", "more", "less")),
+        )
+        check(
+            "weights beyond it: " + states["large"][1],
+            states["large"][0] == "UNAVAILABLE"
+            and "may take 4.0 MiB" in states["large"][1]
+            and "weights take 8.0" in states["large"][1],
+        )
         check("beyond its config's: " + states["said"][1], "may take 1.0 MiB" in states["said"][1])
         check("a config that is wrong: " + states["wrong"][1], "memory_mib is -1" in states["wrong"][1])
-        limits = {name: ask("/v2/models/%s/config" % name)[1]["hone"]["memory_limit_bytes"] for name in ("small", "more", "less")}
-        check("the lower of both: %r" % limits, limits == {"small": 4 * MIB, "more": 4 * MIB, "less": 2 * MIB})
+        limits = {
+            name: ask("/v2/models/%s/config" % name)[1]["hone"]["memory_limit_bytes"]
+            for name in ("small", "more", "less")
+        }
+        check(
+            "the lower of both: %r" % limits, limits == {"small": 4 * MIB, "more": 4 * MIB, "less": 2 * MIB}
+        )
         taken = ask("/v2/models/small/config")[1]["hone"]["memory_bytes"]
         usage = ask("/v2/models/small/stats")[1]["model_stats"][0]["memory_usage"]
-        status = {m["name"]: (m["memory_bytes"], m["memory_limit_bytes"]) for m in ask("/status")[1]["models"]}
+        status = {
+            m["name"]: (m["memory_bytes"], m["memory_limit_bytes"]) for m in ask("/status")[1]["models"]
+        }
         metrics = ask("/metrics")[1].splitlines()
-        check("taken: %d, %r, %r" % (taken, usage, status["small"]),
-              taken >= 32 << 10 and (taken > 32 << 10 or guarded) and taken < 4 * MIB and usage[0]["byte_size"] == taken and status["small"] == (taken, 4 * MIB) and
-              'hone_model_memory_bytes{model="small",version="1"} %d' % taken in metrics and
-              'hone_model_memory_limit_bytes{model="less",version="1"} %d' % (2 * MIB) in metrics)
+        check(
+            "taken: %d, %r, %r" % (taken, usage, status["small"]),
+            taken >= 32 << 10
+            and (taken > 32 << 10 or guarded)
+            and taken < 4 * MIB
+            and usage[0]["byte_size"] == taken
+            and status["small"] == (taken, 4 * MIB)
+            and 'hone_model_memory_bytes{model="small",version="1"} %d' % taken in metrics
+            and 'hone_model_memory_limit_bytes{model="less",version="1"} %d' % (2 * MIB) in metrics,
+        )
         code, answer = infer("small", 8)
-        check("a request: %r" % (answer,), code == 200 and all(abs(y - 0.5) < 1e-5 for y in answer["outputs"][0]["data"]))
+        check(
+            "a request: %r" % (answer,),
+            code == 200 and all(abs(y - 0.5) < 1e-5 for y in answer["outputs"][0]["data"]),
+        )
         code, answer = infer("small", 4096)
-        check("one whose tensors are too large: %d %r" % (code, answer), code == 413 and "limit_bytes allows" in str(answer))
+        check(
+            "one whose tensors are too large: %d %r" % (code, answer),
+            code == 413 and "limit_bytes allows" in str(answer),
+        )
         check("and the next one", infer("small", 8)[0] == 200)
-        code, answer = ask("/v2/repository/models/given/load", {"parameters": {"config": '{"memory_mib": 64}', "file:1/model.onnx": base64.b64encode(models["large"][0]).decode()}})
+        code, answer = ask(
+            "/v2/repository/models/given/load",
+            {
+                "parameters": {
+                    "config": '{"memory_mib": 64}',
+                    "file:1/model.onnx": base64.b64encode(models["large"][0]).decode(),
+                }
+            },
+        )
         check("files of a request: %d %r" % (code, answer), code == 400 and "may take 4.0 MiB" in str(answer))
         server.send_signal(signal.SIGTERM)
         check("it ends", server.wait(timeout=40) == 0)

@@ -360,6 +360,38 @@ static double off_by(const hone_value *got,
     }
     return error / largest;
 }
+/* Products of many floats that leave f32's range on the way: neighbours, or every other one, of 64. */
+static void many_factors(void **state) {
+    static const char text[] = "graph g (x: f32[2, 64]) -> y { k: i64[64] = {%s}; r: f32[] = {10}; a: f32[] "
+                               "= {4}; f = Cast(k) {to: 1}; e = "
+                               "Mul(f, a); w = Pow(r, e); b: i64[2] = {2, 64}; v = Abs(x); h: f32[] = {0.5}; "
+                               "u = Add(v, h); m = Mul(u, w); d: "
+                               "i64[1] = {1}; y = ReduceProd(m, d) {keepdims: 0}; }";
+    (void)state;
+    if (!works) skip();
+    for (int by = 1; by <= 32; by *= 2) { /* so many of 10000, so many of 0.0001 */
+        char signs[64 * 4] = "", whole[1000];
+        for (int k = 0; k < 64; k++)
+            strcat(signs, k / by % 2 ? "-1" : "1"), strcat(signs, k < 63 ? ", " : "");
+        snprintf(whole, sizeof whole, text, signs);
+        hone_compiled *c = twin_compile(whole), *there;
+        hone_value *in[1] = {twin_input(c->graph, 0)}, *want[1] = {0}, *out[1] = {0};
+        twin_run(c, in, 1, true, want, NULL, whole);
+        hone_units *units;
+        hone_exec *e;
+        assert_int_equal(hone_units_make("cuda", NULL, &units), HONE_OK);
+        assert_int_equal(hone_compile_for(c, units, HONE_DTYPE_NONE, &there), HONE_OK);
+        const hone_exec_options o = {.threads = 1, .units = units};
+        assert_int_equal(hone_exec_create(there, &o, &e), HONE_OK);
+        if (hone_exec_run(e, in, out)) fail_msg("%s", hone_fail_text());
+        const double error = off_by(out[0], want[0]);
+        if (!(error < 1e-5)) fail_msg("%d and %d: off by %g of the largest value", by, by, error);
+        hone_value_drop(in[0]), hone_value_drop(want[0]), hone_value_drop(out[0]);
+        hone_exec_destroy(e);
+        hone_compiled_destroy(there), hone_compiled_destroy(c);
+        hone_units_free(units);
+    }
+}
 static double run_kept(const hone_compiled *c, hone_value **in, const hone_value *want, const char *keep,
                        int tf32) {
     hone_units *units;
@@ -447,8 +479,8 @@ int main(int n, char **argument) {
     }
 #endif
     const struct CMUnitTest one[] = {cmocka_unit_test(tactics)},
-                            all[] = {cmocka_unit_test(ranges), cmocka_unit_test(tactics),
-                                     cmocka_unit_test(some_tf32), cmocka_unit_test(library),
-                                     cmocka_unit_test(others)};
+                            all[] = {cmocka_unit_test(many_factors), cmocka_unit_test(ranges),
+                                     cmocka_unit_test(tactics),      cmocka_unit_test(some_tf32),
+                                     cmocka_unit_test(library),      cmocka_unit_test(others)};
     return n > 1 ? cmocka_run_group_tests(one, NULL, NULL) : cmocka_run_group_tests(all, NULL, NULL);
 }
