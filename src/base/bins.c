@@ -8,6 +8,9 @@
 enum { LANES = 16, TABLES = 4 };
 
 static bool odd(float v) { return !(v - v == 0); }
+#if defined(__GNUC__) && !defined(__clang__) && defined(__aarch64__)
+__attribute__((optimize("no-tree-vectorize"))) /* GCC 12 fails on its loops there */
+#endif
 void hone_bins_look(hone_bins *b, const float *x, int64_t n) {
     float least[LANES] = {0}, most[LANES] = {0};
     uint32_t zeros[LANES] = {0}, odds[LANES] = {0};
@@ -16,18 +19,21 @@ void hone_bins_look(hone_bins *b, const float *x, int64_t n) {
     while (n - k >= LANES) { /* in vectors, short enough for 32 bits */
         const int64_t end = n - k > 1 << 30 ? k + (1 << 30) : k + (n - k) / LANES * LANES;
         memset(zeros, 0, sizeof zeros), memset(odds, 0, sizeof odds);
-        for (; k < end; k += LANES)
-            for (int l = 0; l < LANES; l++) {
-                const float v = x[k + l], finite = v - v == 0 ? v : 0;
-                least[l] = finite < least[l] ? finite : least[l];
-                most[l] = finite > most[l] ? finite : most[l];
-                zeros[l] += v == 0, odds[l] += !(v - v == 0);
-            }
-        for (int l = 0; l < LANES; l++) none += zeros[l], rest += odds[l];
+        for (; k < end; k += LANES) {
+            float finite[LANES];
+            for (int l = 0; l < LANES; l++) finite[l] = x[k + l] - x[k + l] == 0 ? x[k + l] : 0;
+            for (int l = 0; l < LANES; l++) least[l] = finite[l] < least[l] ? finite[l] : least[l];
+            for (int l = 0; l < LANES; l++) most[l] = finite[l] > most[l] ? finite[l] : most[l];
+            for (int l = 0; l < LANES; l++) zeros[l] += x[k + l] == 0;
+            for (int l = 0; l < LANES; l++) odds[l] += !(x[k + l] - x[k + l] == 0);
+        }
+        for (int l = 0; l < LANES; l++) none += zeros[l];
+        for (int l = 0; l < LANES; l++) rest += odds[l];
     }
-    for (; k < n; k++) {
-        if (odd(x[k])) rest++;
-        else least[0] = fminf(least[0], x[k]), most[0] = fmaxf(most[0], x[k]), none += x[k] == 0;
+    for (int l = 0; k < n; k++, l++) { /* fewer than lanes */
+        const bool is = !odd(x[k]);
+        least[l] = is ? fminf(least[l], x[k]) : least[l], most[l] = is ? fmaxf(most[l], x[k]) : most[l];
+        none += x[k] == 0, rest += !is;
     }
     for (int l = 0; l < LANES; l++)
         b->least = fmin(b->least, (double)least[l]), b->most = fmax(b->most, (double)most[l]);
