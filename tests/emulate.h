@@ -173,6 +173,12 @@ static inline void arrive_some(int id, int threads) {
     if (++m->arrived == threads) m->arrived = 0, m->generation++;
 }
 static inline bool elect(void) { return emu.now % 32 == 0; }
+static inline uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which) {
+    const uint64_t all = (uint64_t)b << 32 | a;
+    uint32_t out = 0;
+    for (int k = 0; k < 4; k++) out |= (uint32_t)(all >> (which >> 4 * k & 7) * 8 & 255) << 8 * k;
+    return out;
+}
 static inline uint32_t upper_product(uint32_t x, uint32_t y) { return (uint32_t)((uint64_t)x * y >> 32); }
 /* Threads of a cluster that have not ended: some may end while others wait. */
 static inline void cluster_arrive(void) {

@@ -244,8 +244,11 @@ static void window_of(int kind, int type, int width, int strip, int lines, int a
                                    {"KERNEL_X", g.kernel, NULL},
                                    {"STRIDE", g.stride, NULL},
                                    {"EPILOGUE", 0,
-                                    plain   ? "v"
-                                    : bytes ? "(float)(v + whole) * 3e-4f + bias + residual"
+                                    plain ? "v"
+                                    : type == HONE_CUDA_S8
+                                        ? "(float)(v + whole) * 3e-4f + bias + "
+                                          "(BITS_F32(F32_BITS(residual) ^ 0x80u) - 8388736.0f)"
+                                    : bytes ? "(float)(v + whole) * 3e-4f + bias + (residual - 8388608.0f)"
                                             : "fmaxf(v + bias + residual, 0.0f)"}};
     const emulated e = compile("window", "hone_window", fill, 12);
     const int high = (g.height + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1,

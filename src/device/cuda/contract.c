@@ -22,7 +22,8 @@ static bool output_aligned(const hone_cuda_product *p) {
    write what lies behind the row. */
 static bool stored_by_engine(const hone_cuda_product *p, const hone_cuda_way *w) {
     return output_aligned(p) && (long long)p->p.n * bytes_of[p->out] % 16 == 0 &&
-           w->tile_n / w->splits * bytes_of[p->out] % 128 == 0;
+           (w->tile_n / w->splits * bytes_of[p->out] % 128 == 0 ||
+            (w->splits == 1 && p->p.n <= w->tile_n)); /* what is behind a row it does not write */
 }
 /* rows of both factors begin at multiples of `to` bytes */
 static bool inputs_aligned(const hone_cuda_product *p, int to) {
@@ -185,7 +186,7 @@ static double cost_wgmma(const hone_cuda_product *p, const hone_cuda_facts *gpu,
     step =
         most_of(step, most_of(fitted.step, fitted.under_way * sharing / most_of(1, w->stages * sharing - 1)));
     double end = fitted.end + fitted.end_element * size / w->splits * sharing *
-                                  (w->tile_n / w->splits * bytes_of[p->out] % 128 ? 1 + fitted.end_odd : 1);
+                                  (stored_by_engine(p, w) ? 1 : 1 + fitted.end_odd);
     if (waves > 1) end /= 1 + fitted.hidden * (sharing - 1);
     const double pixels =
         p->window ? (double)p->p.m * p->window->channels * p->window->stride_x * p->window->stride_x

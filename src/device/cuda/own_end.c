@@ -119,6 +119,12 @@ static bool constant_at(const ending *e, int32_t x, float *out) {
     *out = n->k.f32;
     return n->kind == HONE_X_CONST && n->type == HONE_F32;
 }
+static bool small_number(const ending *e, int32_t x, int *out) { /* a zero point, as a float */
+    const hone_x *n = e->c->instance->x + x;
+    if (n->kind != HONE_X_CAST || n->type != HONE_F32) return false;
+    const hone_x *z = e->c->instance->x + n->a;
+    return z->kind == HONE_X_LOAD && hone_own_number(e->c, z->a, out);
+}
 /* min(max(r, low), high), where r is a whole number and the bounds are of a byte */
 static const hone_x *clamp_of(const ending *e, int32_t x, float *low, float *high) {
     const hone_x *m = fn_of(e, x, HONE_FN_min), *n = m ? fn_of(e, m->a, HONE_FN_max) : NULL;
@@ -127,14 +133,15 @@ static const hone_x *clamp_of(const ending *e, int32_t x, float *low, float *hig
     const hone_x *sum = fn_of(e, n->a, HONE_FN_add);
     return fn_of(e, n->a, HONE_FN_round) || (sum && fn_of(e, sum->a, HONE_FN_round)) ? n : NULL;
 }
-/* The kernel reads bytes of a residual as those of its result; they may be signed where those are not, and
-   the other way round. */
-static const char *residual_of(const ending *e) {
-    const hone_tensor *tensor = e->c->instance->tensor;
-    const hone_dtype is = tensor[e->p->residual].dtype, read = tensor[e->p->m.c].dtype;
-    return is == read            ? "residual"
-           : is == HONE_DTYPE_I8 ? "(residual > 127.0f ? residual - 256.0f : residual)"
-                                 : "(residual < 0.0f ? residual + 256.0f : residual)";
+/* The kernel reads bytes of a residual without their sign, and has 2^23 more. */
+static const char *residual_less(const ending *e, int zero) {
+    const bool has_sign = e->c->instance->tensor[e->p->residual].dtype == HONE_DTYPE_I8;
+    return hone_arena_text(e->to->arena,
+                           has_sign ? "(BITS_F32(F32_BITS(residual) ^ 0x80u) - %d.0f)" : "(residual - %d.0f)",
+                           8388608 + (has_sign ? 128 : 0) + zero);
+}
+static const char *clamped_text(const ending *e, const char *text, float low, float high) {
+    return hone_arena_text(e->to->arena, "fminf(fmaxf(%s, %af), %af)", text, (double)low, (double)high);
 }
 /* f32(i32(clamped) - z), f32(residual - z): whole numbers that f32 holds */
 static bool dequantized(ending *e, const hone_x *n, int32_t x) {
@@ -154,12 +161,20 @@ static bool dequantized(ending *e, const hone_x *n, int32_t x) {
     if (zero < -128 || zero > 255) return false;
     if (v->kind == HONE_X_LOAD && v->a == e->p->residual &&
         hone_match_end(&e->c->sized, &e->p->m, from, &at) == HONE_END_RESIDUAL) {
-        say(e, x, hone_arena_text(e->to->arena, "(%s - %d.0f)", residual_of(e), zero));
+        say(e, x, residual_less(e, zero));
         return true;
     }
     float low, high;
-    if (v->kind != HONE_X_CAST || in->x[v->a].type != HONE_F32 || !clamp_of(e, v->a, &low, &high))
-        return false;
+    const hone_x *clamp =
+        v->kind == HONE_X_CAST && in->x[v->a].type == HONE_F32 ? clamp_of(e, v->a, &low, &high) : NULL;
+    if (!clamp) return false;
+    const hone_x *sum = fn_of(e, clamp->a, HONE_FN_add);
+    int added;
+    if (sum && small_number(e, sum->b, &added) && added == zero) { /* whole numbers, all of them */
+        const char *text = text_of(e, sum->a);
+        if (text) say(e, x, clamped_text(e, text, low - (float)zero, high - (float)zero));
+        return true;
+    }
     const char *text = text_of(e, v->a);
     if (text) say(e, x, hone_arena_text(e->to->arena, "(%s - %d.0f)", text, zero));
     return true;
@@ -171,9 +186,7 @@ static void rewrite(ending *e, int32_t x, bool clamped) {
     if (dequantized(e, n, x)) return;
     if (clamp) {
         const char *text = text_of(e, clamp->a);
-        if (text)
-            say(e, x,
-                hone_arena_text(e->to->arena, "fminf(fmaxf(%s, %af), %af)", text, (double)low, (double)high));
+        if (text) say(e, x, clamped_text(e, text, low, high));
     } else if (fn_of(e, x, HONE_FN_round) && clamped) {
         const char *text = text_of(e, n->a);
         if (text) say(e, x, hone_arena_text(e->to->arena, "quick_round(%s)", text));
@@ -188,10 +201,8 @@ static void rewrite(ending *e, int32_t x, bool clamped) {
 static bool is_small(const ending *e, int32_t x) { /* a number of a byte's size */
     const hone_x *n = e->c->instance->x + x;
     int zero;
-    if (n->kind == HONE_X_CONST) return n->type == HONE_F32 && fabsf(n->k.f32) <= 256;
-    if (n->kind != HONE_X_CAST || n->type != HONE_F32) return false;
-    const hone_x *z = e->c->instance->x + n->a;
-    return z->kind == HONE_X_LOAD && hone_own_number(e->c, z->a, &zero);
+    return n->kind == HONE_X_CONST ? n->type == HONE_F32 && fabsf(n->k.f32) <= 256
+                                   : small_number(e, x, &zero);
 }
 static void look(ending *e, int32_t x, bool clamped) {
     const hone_instance *in = e->c->instance;
@@ -235,7 +246,8 @@ static void look(ending *e, int32_t x, bool clamped) {
                 (e->p->residual >= 0 && e->p->residual != n->a))
                 break;
             e->p->residual = n->a, e->p->residual_at = at;
-            e->to->held[n->a] = hone_arena_text(e->to->arena, "((int)%s)", residual_of(e));
+            const char *text = residual_less(e, 0);
+            e->to->held[n->a] = text ? hone_arena_text(e->to->arena, "((int)%s)", text) : NULL;
             if (!e->to->held[n->a]) break;
             return;
         }
@@ -279,6 +291,14 @@ static void look(ending *e, int32_t x, bool clamped) {
     }
     e->fits = false;
 }
+/* What a byte is stored of, without a rounding that is the last step: kernels clamp and round by themselves. */
+static int32_t before_rounding(const ending *e, int32_t x) {
+    const hone_x *sum = fn_of(e, x, HONE_FN_add);
+    int zero;
+    if (sum && small_number(e, sum->b, &zero) && zero == 0) x = sum->a;
+    const hone_x *round = fn_of(e, x, HONE_FN_round);
+    return round && e->to->said[x] ? round->a : x;
+}
 hone_status hone_own_end(hone_arena *arena, const hone_device_call *c, int stage, hone_own_product *p) {
     enum { MOST_TEXT = 3000 };
     p->bias = p->residual = p->whole = -1, p->epilogue = NULL, p->scale = NULL;
@@ -313,7 +333,7 @@ hone_status hone_own_end(hone_arena *arena, const hone_device_call *c, int stage
     if (!s && e.fits) {
         const int type = c->instance->x[z->value].type;
         const bool sums = c->instance->tensor[p->m.c].dtype == HONE_DTYPE_I32;
-        hone_print_expr(&printer, z->value);
+        hone_print_expr(&printer, p->m.integers && z->saturate ? before_rounding(&e, z->value) : z->value);
         if (text.failed) s = no_memory();
         else if (text.n < MOST_TEXT && !printer.f64 &&
                  (type == HONE_F32 || (type == HONE_I32 && sums) || z->saturate))

@@ -20,7 +20,7 @@
 
    Filled in by the printer: CONSUMERS (multiplying warpgroups), TILE_N (a multiple of 16, up to 256), STAGES,
    SPLITS (1 to 8, a divisor of TILE_N / 8), BLOCKS (of them on a multiprocessor), WINDOW, STORE (1: C is
-   aligned and a tile's rows are whole panels, the copy engine writes it),
+   aligned and a tile's rows are whole panels or all that C has, the copy engine writes it),
    CONSTANT_B (1: no kernel before this one writes B), what epilogue.cu takes, and the function wgmma for
    TILE_N. A part of K is never empty: splits are at most the steps. */
 enum {
@@ -163,15 +163,24 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
                   const float bias[OWN], const int whole[OWN], int group) {
     const int t = THREAD % 128, lane = t % 32, row = t / 32 * 16 + lane / 4, m0 = w->m0 + group * 64,
               n0 = w->n0 + BLOCK_X % SPLITS * END_N;
-    const residual_row before[2] = {residual_row_of(P, w->batch, m0 + row),
-                                    residual_row_of(P, w->batch, m0 + row + 8)};
     enum { EIGHTS = (END_N < OUT_ROW ? END_N : OUT_ROW) / 8 }; /* groups of 8 columns in a panel */
+    const out_store *const before[2] = {residual_row(P, w->batch, m0 + row),
+                                        residual_row(P, w->batch, m0 + row + 8)};
+    const u32 mine = swizzle((u32)(row * ROW + lane % 4 * 2 * OUT_BYTES)); /* of rows 8 apart it is the same */
+    const bool pairs = ((u64)before[0] | (u64)before[1]) % (2 * OUT_BYTES) == 0;
     UNROLL for (int p = 0; p < PANELS; p++) {
         const u32 slot = stage + (u32)(p % SLOTS) * (64 * ROW);
-        float residual[EIGHTS][2][2]; /* all asked for at once */
-        UNROLL for (int half = 0; half < 2; half++)
+        out_pair residual[EIGHTS][2]; /* all asked for at once */
+        const int first = n0 + p * OUT_ROW + lane % 4 * 2;
+        if (!USES_RESIDUAL) {
+        } else if (pairs && n0 + p * OUT_ROW + EIGHTS * 8 <= P->n)
             UNROLL for (int j = 0; j < EIGHTS; j++)
-                residual_pair(P, &before[half], n0 + p * OUT_ROW + j * 8 + lane % 4 * 2, residual[j][half]);
+                UNROLL for (int half = 0; half < 2; half++) residual[j][half] =
+                    pair_at(before[half] + first + j * 8);
+        else
+            UNROLL for (int j = 0; j < EIGHTS; j++)
+                UNROLL for (int half = 0; half < 2; half++) residual[j][half] =
+                    residual_pair(P, before[half], first + j * 8);
         if (STORE && t == 0) { /* what left from this slot before has been read */
             if (p == 0) store_wait(0);
             else if (p >= SLOTS) store_wait(SLOTS - 1);
@@ -181,6 +190,7 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
             const int column = p * OUT_ROW + j * 8; /* of the tile */
             if (column >= END_N) continue;
             const int c = j * 8 + lane % 4 * 2;
+            const u32 at = slot + (mine ^ (u32)(j * 8 * OUT_BYTES));
             float b[2];
             int i[2];
             UNROLL for (int e = 0; e < 2; e++) {
@@ -188,20 +198,15 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
                 i[e] = USES_WHOLE ? (int)shuffle_from((u32)whole[column / 32], (c + e) % 32) : 0;
             }
             UNROLL for (int half = 0; half < 2; half++) {
-                const int r = row + 8 * half;
-                const u32 at = slot + swizzle((u32)(r * ROW + c * OUT_BYTES));
-                union {
-                    out_store one[2];
-                    u16 small;
-                    u32 word;
-                    u64 words;
-                } v;
+                out_pair v;
                 UNROLL for (int e = 0; e < 2; e++)
-                    v.one[e] = finish(P, sum[column / 2 + half * 2 + e], b[e], i[e], residual[j][half][e],
-                                      w->batch, m0 + r, n0 + p * OUT_ROW + c + e);
-                if (OUT_BYTES == 1) shared_store2(at, v.small);
-                else if (OUT_BYTES == 2) shared_store4(at, v.word);
-                else shared_store8(at, v.words);
+                    v.one[e] = finish(P, sum[column / 2 + half * 2 + e], b[e], i[e],
+                                      USES_RESIDUAL ? pair_f32(residual[j][half], e) : 0, w->batch,
+                                      m0 + row + 8 * half, n0 + p * OUT_ROW + c + e);
+                const u32 to = at + (u32)(8 * half * ROW);
+                if (OUT_BYTES == 1) shared_store2(to, v.small);
+                else if (OUT_BYTES == 2) shared_store4(to, v.word);
+                else shared_store8(to, v.words);
             }
         }
         if (STORE) fence_proxy();

@@ -4,7 +4,8 @@
 
    Filled in by the printer: IN_TYPE (of both factors; U8: of A, B has signed bytes), OUT_TYPE, EPILOGUE(v):
    an expression of the sum v, a float, or an int where factors are 8 bits, that may use batch, m, n, bias,
-   whole, residual and a->…; USES_BIAS, USES_WHOLE, USES_RESIDUAL: whether it does. */
+   whole, residual and a->…; USES_BIAS, USES_WHOLE, USES_RESIDUAL: whether it does. A residual of bytes comes
+   as byte_up makes it: 2^23 + the byte, read without a sign. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define F32_TYPE 3
@@ -50,10 +51,10 @@ typedef u16 out_store;
 #define OUT_F32(v) bf16_f32(v)
 #elif OUT_TYPE == S8_TYPE
 typedef i8 out_store;
-#define OUT_F32(v) ((float)(v))
+#define OUT_F32(v) byte_up((u8)(v))
 #elif OUT_TYPE == U8_TYPE
 typedef unsigned char out_store;
-#define OUT_F32(v) ((float)(v))
+#define OUT_F32(v) byte_up(v)
 #elif OUT_TYPE == S32_TYPE
 typedef int out_store;
 #define OUT_F32(v) ((float)(v))
@@ -92,34 +93,36 @@ DEVICE float residual_at(const hone_cuda_contract *a, int batch, int m, int n) {
     return OUT_F32(
         ((const out_store *)a->residual)[batch * a->batch_residual + (i64)m * a->pitch_residual + n]);
 }
-/* Two neighbours of a row by one load, where those lie together in memory as well: n is even. */
-typedef struct {
-    const out_store *at;
-    bool pairs;
-} residual_row;
-DEVICE residual_row residual_row_of(const hone_cuda_contract *a, int batch, int m) {
-    residual_row r = {0, false};
-    if (!USES_RESIDUAL) return r;
-    m = m < a->m ? m : a->m - 1;
-    r.at = (const out_store *)a->residual + batch * a->batch_residual + (i64)m * a->pitch_residual;
-    r.pairs = (u64)r.at % (2 * OUT_BYTES) == 0;
-    return r;
+/* Two neighbours of a row, as they are stored: by one load, where those lie together in memory as well. */
+typedef union {
+    out_store one[2];
+    u16 small;
+    u32 word;
+    u64 words;
+} out_pair;
+DEVICE out_pair pair_at(const out_store *at) {
+    out_pair v;
+    if (OUT_BYTES == 1) v.small = *(const u16 *)at;
+    else if (OUT_BYTES == 2) v.word = *(const u32 *)at;
+    else v.words = *(const u64 *)at;
+    return v;
 }
-DEVICE void residual_pair(const hone_cuda_contract *a, const residual_row *r, int n, float out[2]) {
-    union {
-        out_store one[2];
-        u16 small;
-        u32 word;
-        u64 words;
-    } v;
-    out[0] = out[1] = 0;
-    if (!USES_RESIDUAL) return;
-    if (r->pairs && n + 1 < a->n) {
-        if (OUT_BYTES == 1) v.small = *(const u16 *)(r->at + n);
-        else if (OUT_BYTES == 2) v.word = *(const u32 *)(r->at + n);
-        else v.words = *(const u64 *)(r->at + n);
-    } else UNROLL for (int e = 0; e < 2; e++) v.one[e] = r->at[n + e < a->n ? n + e : a->n - 1];
-    out[0] = OUT_F32(v.one[0]), out[1] = OUT_F32(v.one[1]);
+DEVICE float pair_f32(out_pair v, int which) {
+#if OUT_TYPE == S8_TYPE || OUT_TYPE == U8_TYPE
+    return BITS_F32(pick_bytes(v.small, 0x4b000000u, which ? 0x7441u : 0x7440u)); /* as byte_up */
+#else
+    return OUT_F32(v.one[which]);
+#endif
+}
+DEVICE const out_store *residual_row(const hone_cuda_contract *a, int batch, int m) {
+    if (!USES_RESIDUAL) return 0;
+    m = m < a->m ? m : a->m - 1;
+    return (const out_store *)a->residual + batch * a->batch_residual + (i64)m * a->pitch_residual;
+}
+DEVICE out_pair residual_pair(const hone_cuda_contract *a, const out_store *row, int n) {
+    out_pair v;
+    UNROLL for (int e = 0; e < 2; e++) v.one[e] = row[n + e < a->n ? n + e : a->n - 1];
+    return v;
 }
 DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, int whole, float residual,
                         int batch, int m, int n) {

@@ -33,7 +33,7 @@ typedef u16 store;
 #elif IN_TYPE == S8_TYPE || IN_TYPE == U8_TYPE
 #define WHOLE 1
 #define TO_F32(v) ((float)((int)(v) - (ZERO)))
-#define AS_F32(v) ((float)(v)) /* the residual as it is stored */
+#define AS_F32(v) byte_up((u8)(v)) /* the residual as epilogues want it */
 #define FROM_F32(v) narrow(v)
 #if IN_TYPE == S8_TYPE
 typedef i8 store;

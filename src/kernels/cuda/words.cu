@@ -100,6 +100,8 @@ DEVICE bool elect(void) {
     return chosen != 0;
 }
 DEVICE u32 upper_product(u32 x, u32 y) { return __umulhi(x, y); }
+/* four of the bytes of a (0 to 3) and b (4 to 7), a hexadecimal digit of `which` each */
+DEVICE u32 pick_bytes(u32 a, u32 b, u32 which) { return __byte_perm(a, b, which); }
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE u32 shuffle_from(u32 v, int lane) { return __shfl_sync(0xffffffffu, v, lane); }
 
@@ -350,6 +352,9 @@ DEVICE void before_wait(float v, u32 at) {
 #define registers_less(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
 #endif
 
+/* 2^23 + a byte. Less a whole number, 2^23 in it, it is the byte less a zero point in one step more; a
+   conversion of bytes takes as long as eight. */
+DEVICE float byte_up(u32 b) { return BITS_F32(0x4b000000u | b); }
 /* Rows of 128 bytes in shared memory, 16-byte pieces swapped by the row's number, so that eight rows of one
    column meet eight banks. The copy engine and wgmma know this order as the 128-byte swizzle. */
 DEVICE u32 swizzle(u32 at) { return at ^ ((at >> 7 & 7) << 4); }
