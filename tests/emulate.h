@@ -234,6 +234,8 @@ static inline void shared_store16_of(uint32_t at, int rank, u32x4 v) {
     *(u32x4 *)(emu_shared[rank] + (mine - hone_shared)) = v;
 }
 static inline uint32_t shared_load4(uint32_t at) { return *(const uint32_t *)emu_at(at, 4, 4); }
+static inline uint16_t shared_load2(uint32_t at) { return *(const uint16_t *)emu_at(at, 2, 2); }
+static inline uint64_t shared_load8(uint32_t at) { return *(const uint64_t *)emu_at(at, 8, 8); }
 static inline void shared_store16(uint32_t at, u32x4 v) { *(u32x4 *)emu_at(at, 16, 16) = v; }
 static inline void shared_store2(uint32_t at, uint16_t v) { *(uint16_t *)emu_at(at, 2, 2) = v; }
 static inline void shared_store8(uint32_t at, uint64_t v) { *(uint64_t *)emu_at(at, 8, 8) = v; }

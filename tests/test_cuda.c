@@ -252,6 +252,7 @@ static void mma(product p, int tile_m, int tile_n, int warps_m, int warps_n, int
 #define FULL "fmaxf(v * a->alpha + bias + residual, 0.0f)"
 #define BYTES_ "v * a->alpha * 1e-3f + bias"
 #define WHOLE_ "(float)(v + whole) * a->alpha * 1e-3f + bias"
+#define BEFORE_ "(float)v * a->alpha * 1e-3f + (residual - 8388608.0f)" /* of bytes without a sign */
 static void contract_mma(void **state) {
     (void)state;
     if (!works) skip();
@@ -267,7 +268,8 @@ static void contract_mma(void **state) {
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 33, 40, 640, 2, 3, false, false, FULL}, 32, 32, 1, 2, 3, 16);
 }
 static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, int on) {
-    const bool store = p.n * bytes_of[p.out] % 16 == 0;
+    const bool whole = tile_n / p.splits * bytes_of[p.out] % 128 == 0 || (p.splits == 1 && p.n <= tile_n),
+               store = whole && p.n * bytes_of[p.out] % 16 == 0;
     const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},
                                    {"OUT_TYPE", p.out, NULL},
                                    {"CONSUMERS", consumers, NULL},
@@ -276,7 +278,7 @@ static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, 
                                    {"SPLITS", p.splits, NULL},
                                    {"BLOCKS", on, NULL},
                                    {"WINDOW", 0, NULL},
-                                   {"STORE", store && tile_n / p.splits * bytes_of[p.out] % 128 == 0, NULL},
+                                   {"STORE", store ? 1 + (strstr(p.epilogue, "residual") != NULL) : 0, NULL},
                                    {"CONSTANT_B", p.batches == 1, NULL},
                                    {"EPILOGUE", 0, p.epilogue}};
     const emulated e = compile("contract_wgmma", "hone_contract", fill, 11);
@@ -285,6 +287,8 @@ static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, 
     hone_cuda_contract_tma args = {.p = d.args};
     args.map_c = tensor_map(d.args.c, p.out, p.n, p.m, p.batches, d.args.pitch_c, d.args.batch_c,
                             128 / bytes_of[p.out], 64, 1);
+    args.map_before = tensor_map(d.args.residual, p.out, p.n, p.m, p.batches, d.args.pitch_residual,
+                                 d.args.batch_residual, 128 / bytes_of[p.out], 64, 1);
     for (int end = 0; end < 2; end++) { /* whole tiles, and the last ones where they are not whole */
         const int rows_a = end ? p.m % (64 * consumers) : 64 * consumers,
                   rows_b = end ? p.n % tile_n : tile_n;
@@ -306,6 +310,10 @@ static void contract_wgmma(void **state) {
     wgmma((product){HONE_CUDA_F32, HONE_CUDA_F32, 64, 72, 100, 1, 1, false, false, FULL}, 1, 48, 2, 2, 2);
     wgmma((product){HONE_CUDA_S8, HONE_CUDA_S8, 70, 48, 400, 1, 1, false, false, BYTES_}, 1, 64, 2, 2, 1);
     wgmma((product){HONE_CUDA_U8, HONE_CUDA_U8, 70, 80, 400, 1, 1, false, false, WHOLE_}, 1, 80, 2, 2, 1);
+    wgmma((product){HONE_CUDA_U8, HONE_CUDA_U8, 70, 80, 200, 2, 1, false, false, BEFORE_}, 1, 96, 2, 2, 1);
+    wgmma((product){HONE_CUDA_U8, HONE_CUDA_U8, 150, 400, 200, 1, 1, false, false, BEFORE_}, 2, 256, 2, 2, 1);
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 130, 256, 72, 1, 1, false, false, FULL}, 1, 256, 2, 2, 1);
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 130, 128, 72, 1, 1, false, false, FULL}, 1, 128, 2, 2, 2);
     wgmma((product){HONE_CUDA_U8, HONE_CUDA_F16, 70, 64, 1100, 1, 2, false, false, WHOLE_}, 1, 64, 2, 2, 1);
     wgmma((product){HONE_CUDA_S8, HONE_CUDA_S32, 70, 48, 160, 1, 1, false, false, "v"}, 1, 32, 2, 2, 1);
     wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 129, 40, 640, 2, 3, false, false, FULL}, 2, 48, 3, 0, 2);

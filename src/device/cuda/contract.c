@@ -20,10 +20,17 @@ static bool output_aligned(const hone_cuda_product *p) {
 }
 /* C can leave by the copy engine, which writes pieces of 16 bytes: with a row's last piece in part, it would
    write what lies behind the row. */
-static bool stored_by_engine(const hone_cuda_product *p, const hone_cuda_way *w) {
-    return output_aligned(p) && (long long)p->p.n * bytes_of[p->out] % 16 == 0 &&
-           (w->tile_n / w->splits * bytes_of[p->out] % 128 == 0 ||
-            (w->splits == 1 && p->p.n <= w->tile_n)); /* what is behind a row it does not write */
+static int stored_by_engine(const hone_cuda_product *p,
+                            const hone_cuda_way *w) { /* 2: the residual comes so */
+    const int bytes = bytes_of[p->out];
+    if (!output_aligned(p) || (long long)p->p.n * bytes % 16 ||
+        (w->tile_n / w->splits * bytes % 128 &&
+         (w->splits > 1 || p->p.n > w->tile_n))) /* what is behind a row it does not write */
+        return 0;
+    return p->epilogue && strstr(p->epilogue, "residual") &&
+                   aligned(p->p.residual, p->p.pitch_residual, p->p.batch_residual, bytes, 16)
+               ? 2
+               : 1;
 }
 /* rows of both factors begin at multiples of `to` bytes */
 static bool inputs_aligned(const hone_cuda_product *p, int to) {
@@ -52,7 +59,7 @@ static int shared_of(const hone_cuda_product *p, const hone_cuda_way *way) {
         return way->stages * stage > staged ? way->stages * stage : staged;
     }
     const int slots = way->blocks > 1 || way->tile_n / way->splits * out <= 128 ? 1 : 2; /* panels of C */
-    return way->stages * stage + way->tile_m * 128 * slots + 16 * way->stages;
+    return way->stages * stage + way->tile_m * 128 * slots + 16 * way->stages + way->tile_m / 4;
 }
 static unsigned by(unsigned d) { return d == 1 ? 0 : (unsigned)((1ull << 32) / d + 1); }
 bool hone_cuda_walk_of(int m, int n, int batches, int tile_m, int tile_n, hone_cuda_walk *out) {
@@ -165,11 +172,12 @@ static const struct {
     /* sums of parts joined in a cluster; thousand elements of a tile */
     double split, split_element, split_each;
     double mma_launch, mma_rate, mma_step, mma_element, mma_l2, mma_split, mma_split_element;
+    double short_row;
     /* by rows, by columns: B is read once */
     double rows, rows_memory, rows_each, columns, columns_memory, columns_each;
-} fitted = {1.483,  7.16,  0.7039, 0.0606,  14.81,  0.3426, 0.3017,  0.2616, 3.107e-5, 0.2274,
-            0.2421, 8.844, 33.35,  4.599,   0.4989, 0.1303, 0.06653, 2.44,   2.3,      0.46,
-            7.7e-5, 7.0,   0.559,  0.04568, 2.624,  6.252,  0.33,    1.93,   9.226,    0.1252};
+} fitted = {1.483, 7.16,    0.7039, 0.0606, 14.81,  0.3426,  0.3017, 0.2616, 3.107e-5, 0.2274, 0.2421,
+            8.844, 33.35,   4.599,  0.4989, 0.1303, 0.06653, 2.44,   2.3,    0.46,     7.7e-5, 7.0,
+            0.559, 0.04568, 0.015,  2.624,  6.252,  0.33,    1.93,   9.226,  0.1252};
 
 static double least_of(double a, double b) { return a < b ? a : b; }
 static double most_of(double a, double b) { return a > b ? a : b; }
@@ -185,6 +193,9 @@ static double cost_wgmma(const hone_cuda_product *p, const hone_cuda_facts *gpu,
     step = most_of(step, most_of(bytes * least_of(all, slots) / fitted.l2, bytes * sharing / fitted.sm));
     step =
         most_of(step, most_of(fitted.step, fitted.under_way * sharing / most_of(1, w->stages * sharing - 1)));
+    /* of rows so short the engine writes zeros mostly, and slowly */
+    if ((p->window ? p->window->channels : p->p.k) * bytes_of[p->in] <= 32)
+        step = most_of(step, fitted.short_row * (w->tile_m + w->tile_n) * sharing);
     double end = fitted.end + fitted.end_element * size / w->splits * sharing *
                                   (stored_by_engine(p, w) ? 1 : 1 + fitted.end_odd);
     if (waves > 1) end /= 1 + fitted.hidden * (sharing - 1);
@@ -358,10 +369,18 @@ hone_status hone_cuda_contract_fill(hone_cuda *g, const hone_cuda_product *p, co
                 (const long long[]){c.pitch_b * ib, (c.batch_b ? c.batch_b : c.pitch_b) * ib},
                 (const int[]){step, rows_b, 1}));
     }
-    if (stored_by_engine(p, w))
-        HONE_TRY(
-            hone_cuda_tiled(g, &t->map_c, p->out, 3, c.c, (const long long[]){c.n, c.m, c.batches},
-                            (const long long[]){c.pitch_c * ob, (c.batch_c ? c.batch_c : c.pitch_c) * ob},
-                            (const int[]){128 / (int)ob, 64, 1}));
+    const struct {
+        hone_cuda_tensor_map *map;
+        unsigned long long at;
+        long long pitch, batch;
+    } panels[] = {{&t->map_c, c.c, c.pitch_c, c.batch_c},
+                  {&t->map_before, c.residual, c.pitch_residual, c.batch_residual}};
+    const int engine = stored_by_engine(p, w);
+    for (int k = 0; k < engine; k++)
+        HONE_TRY(hone_cuda_tiled(
+            g, panels[k].map, p->out, 3, panels[k].at, (const long long[]){c.n, c.m, c.batches},
+            (const long long[]){panels[k].pitch * ob,
+                                (panels[k].batch ? panels[k].batch : panels[k].pitch) * ob},
+            (const int[]){128 / (int)ob, 64, 1}));
     return HONE_OK;
 }

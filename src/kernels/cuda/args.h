@@ -34,9 +34,9 @@ typedef struct {
     unsigned by_tiles, by_group, by_last; /* x / d is the upper half of x * by_d; 0: d is 1 */
 } hone_cuda_walk;
 typedef struct { /* the same product where tiles come by the copy engine */
-    hone_cuda_tensor_map map_a, map_b, map_c, end_a,
+    hone_cuda_tensor_map map_a, map_b, map_c, map_before, /* before: the residual */
         /* end: of the last tiles where those are not whole: rows behind the edge cost the engine time */
-        end_b;
+        end_a, end_b;
     hone_cuda_contract p;
     hone_cuda_walk walk;
 } hone_cuda_contract_tma;

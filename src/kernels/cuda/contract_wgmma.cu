@@ -20,7 +20,8 @@
 
    Filled in by the printer: CONSUMERS (multiplying warpgroups), TILE_N (a multiple of 16, up to 256), STAGES,
    SPLITS (1 to 8, a divisor of TILE_N / 8), BLOCKS (of them on a multiprocessor), WINDOW, STORE (1: C is
-   aligned and a tile's rows are whole panels or all that C has, the copy engine writes it),
+   aligned and a tile's rows are whole panels or all that C has, the copy engine writes it; 2: so is the
+   residual, and the engine brings it to where C's rows leave from, while the unit multiplies),
    CONSTANT_B (1: no kernel before this one writes B), what epilogue.cu takes, and the function wgmma for
    TILE_N. A part of K is never empty: splits are at most the steps. */
 enum {
@@ -41,7 +42,8 @@ enum {
     OUT_STAGE = 64 * ROW * SLOTS,
     OUT_AT = STAGES * STAGE,
     BARRIERS_AT = OUT_AT + CONSUMERS * OUT_STAGE,
-    SHARED_BYTES = BARRIERS_AT + 16 * STAGES,
+    BEFORE_AT = BARRIERS_AT + 16 * STAGES, /* barriers of the residual's panels */
+    SHARED_BYTES = BEFORE_AT + 16 * CONSUMERS,
     OWN = (END_N + 31) / 32 /* values of the bias that a thread keeps for its warp */
 };
 #if WINDOW
@@ -157,22 +159,41 @@ DEVICE void bring(const contract_args *a, u32 shared, u32 full, u32 empty, bool 
     }
 }
 
-/* The sums of one warpgroup's 64 rows into C, panel by panel, by way of its slots in shared memory. bias:
-   END_N values, 32 threads have one of 32. */
-DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_N / 2], u32 stage,
-                  const float bias[OWN], const int whole[OWN], int group) {
-    const int t = THREAD % 128, lane = t % 32, row = t / 32 * 16 + lane / 4, m0 = w->m0 + group * 64,
+/* A warpgroup's slots in shared memory, from which its part of C leaves, panel by panel. */
+typedef struct {
+    u32 at, before; /* before: barriers that open when the residual has come to a slot */
+    u32 turns;      /* of those, a bit a slot */
+    int group;
+} slots;
+/* The residual of panel p into its slot, from where C's leaves then. One thread asks. */
+DEVICE void fetch(const contract_args *a, const work *w, const slots *s, int p) {
+    const u32 barrier = s->before + 8 * (u32)(p % SLOTS);
+    barrier_expect(barrier, 64 * ROW);
+    tile_load(s->at + (u32)(p % SLOTS) * (64 * ROW), &T->map_before, barrier,
+              w->n0 + BLOCK_X % SPLITS * END_N + p * OUT_ROW, w->m0 + s->group * 64, w->batch);
+}
+/* before the products, which hide the way */
+DEVICE void fetch_first(const contract_args *a, const work *w, const slots *s) {
+    if (STORE < 2 || THREAD % 128) return;
+    store_wait(0); /* what left from the slots has been read */
+    UNROLL for (int p = 0; p < SLOTS && p < PANELS; p++) fetch(a, w, s, p);
+}
+/* The sums of 64 rows into C. bias: END_N values, 32 threads have one of 32. */
+DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_N / 2], slots *s,
+                  const float bias[OWN], const int whole[OWN]) {
+    const int t = THREAD % 128, lane = t % 32, row = t / 32 * 16 + lane / 4, m0 = w->m0 + s->group * 64,
               n0 = w->n0 + BLOCK_X % SPLITS * END_N;
     enum { EIGHTS = (END_N < OUT_ROW ? END_N : OUT_ROW) / 8 }; /* groups of 8 columns in a panel */
     const out_store *const before[2] = {residual_row(P, w->batch, m0 + row),
                                         residual_row(P, w->batch, m0 + row + 8)};
-    const u32 mine = swizzle((u32)(row * ROW + lane % 4 * 2 * OUT_BYTES)); /* of rows 8 apart it is the same */
+    /* rows 8 apart are swizzled alike */
+    const u32 mine = swizzle((u32)(row * ROW + lane % 4 * 2 * OUT_BYTES));
     const bool pairs = ((u64)before[0] | (u64)before[1]) % (2 * OUT_BYTES) == 0;
     UNROLL for (int p = 0; p < PANELS; p++) {
-        const u32 slot = stage + (u32)(p % SLOTS) * (64 * ROW);
+        const int k = p % SLOTS, first = n0 + p * OUT_ROW + lane % 4 * 2;
+        const u32 slot = s->at + (u32)k * (64 * ROW);
         out_pair residual[EIGHTS][2]; /* all asked for at once */
-        const int first = n0 + p * OUT_ROW + lane % 4 * 2;
-        if (!USES_RESIDUAL) {
+        if (!USES_RESIDUAL || STORE == 2) {
         } else if (pairs && n0 + p * OUT_ROW + EIGHTS * 8 <= P->n)
             UNROLL for (int j = 0; j < EIGHTS; j++)
                 UNROLL for (int half = 0; half < 2; half++) residual[j][half] =
@@ -181,11 +202,20 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
             UNROLL for (int j = 0; j < EIGHTS; j++)
                 UNROLL for (int half = 0; half < 2; half++) residual[j][half] =
                     residual_pair(P, before[half], first + j * 8);
+#if STORE == 2
+        if (SLOTS == 2 && p > 0 && p + 1 < PANELS && t == 0) {
+            store_wait(0);
+            fetch(a, w, s, p + 1);
+        }
+        barrier_wait(s->before + 8 * (u32)k, s->turns >> k & 1);
+        s->turns ^= 1u << k;
+#else
         if (STORE && t == 0) { /* what left from this slot before has been read */
             if (p == 0) store_wait(0);
             else if (p >= SLOTS) store_wait(SLOTS - 1);
         }
-        sync_some(1 + group, 128);
+        sync_some(1 + s->group, 128);
+#endif
         UNROLL for (int j = 0; j < EIGHTS; j++) {
             const int column = p * OUT_ROW + j * 8; /* of the tile */
             if (column >= END_N) continue;
@@ -198,24 +228,29 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
                 i[e] = USES_WHOLE ? (int)shuffle_from((u32)whole[column / 32], (c + e) % 32) : 0;
             }
             UNROLL for (int half = 0; half < 2; half++) {
+                const u32 to = at + (u32)(8 * half * ROW);
+                const out_pair r = STORE == 2 ? shared_pair(to) : residual[j][half];
                 out_pair v;
                 UNROLL for (int e = 0; e < 2; e++)
                     v.one[e] = finish(P, sum[column / 2 + half * 2 + e], b[e], i[e],
-                                      USES_RESIDUAL ? pair_f32(residual[j][half], e) : 0, w->batch,
-                                      m0 + row + 8 * half, n0 + p * OUT_ROW + c + e);
-                const u32 to = at + (u32)(8 * half * ROW);
+                                      USES_RESIDUAL ? pair_f32(r, e) : 0, w->batch, m0 + row + 8 * half,
+                                      n0 + p * OUT_ROW + c + e);
                 if (OUT_BYTES == 1) shared_store2(to, v.small);
                 else if (OUT_BYTES == 2) shared_store4(to, v.word);
                 else shared_store8(to, v.words);
             }
         }
         if (STORE) fence_proxy();
-        sync_some(1 + group, 128);
+        sync_some(1 + s->group, 128);
 #if STORE
         if (t == 0) {
             if (n0 + p * OUT_ROW < P->n && m0 < P->m)
                 tile_store(&T->map_c, slot, n0 + p * OUT_ROW, m0, w->batch);
             store_commit();
+            if (STORE == 2 && SLOTS == 1 && p + 1 < PANELS) {
+                store_wait(0);
+                fetch(a, w, s, p + 1);
+            }
         }
 #else
         enum { PER = 16 / OUT_BYTES, WIDE = (END_N < OUT_ROW ? END_N : OUT_ROW) / PER };
@@ -273,6 +308,10 @@ KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
         const work first = work_of(a, (u32)BLOCK_X / SPLITS);
         map_prefetch(map_a(a, &first)), map_prefetch(map_b(a, &first));
         if (STORE) map_prefetch(&T->map_c);
+        if (STORE == 2) {
+            map_prefetch(&T->map_before);
+            UNROLL for (int i = 0; i < 2 * CONSUMERS; i++) barrier_init(shared + BEFORE_AT + 8 * i, 1);
+        }
         UNROLL for (int s = 0; s < STAGES; s++)
             barrier_init(full + 8 * s, 2), barrier_init(empty + 8 * s, CONSUMERS);
         barrier_fence();
@@ -287,8 +326,10 @@ KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
         u32 t = (u32)BLOCK_X / SPLITS, turn = 0;
         int s = 0;
         work w = work_of(a, t);
+        slots c = {shared + OUT_AT + (u32)group * OUT_STAGE, shared + BEFORE_AT + 16 * (u32)group, 0, group};
         wait_previous();
         for (;;) {
+            fetch_first(a, &w, &c);
             sum_type sum[TILE_N / 2];
             float bias[OWN]; /* asked for now, needed at the end */
             int whole[OWN];
@@ -315,9 +356,9 @@ KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
 #if SPLITS > 1
             sum_type total[END_N / 2];
             join(sum, total, shared);
-            leave(a, &w, total, shared + OUT_AT + (u32)group * OUT_STAGE, bias, whole, group);
+            leave(a, &w, total, &c, bias, whole);
 #else
-            leave(a, &w, sum, shared + OUT_AT + (u32)group * OUT_STAGE, bias, whole, group);
+            leave(a, &w, sum, &c, bias, whole);
 #endif
             if ((t += (u32)GRID_X / SPLITS) >= T->walk.works) break;
             w = work_of(a, t);

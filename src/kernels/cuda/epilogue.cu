@@ -107,6 +107,13 @@ DEVICE out_pair pair_at(const out_store *at) {
     else v.words = *(const u64 *)at;
     return v;
 }
+DEVICE out_pair shared_pair(u32 at) {
+    out_pair v;
+    if (OUT_BYTES == 1) v.small = shared_load2(at);
+    else if (OUT_BYTES == 2) v.word = shared_load4(at);
+    else v.words = shared_load8(at);
+    return v;
+}
 DEVICE float pair_f32(out_pair v, int which) {
 #if OUT_TYPE == S8_TYPE || OUT_TYPE == U8_TYPE
     return BITS_F32(pick_bytes(v.small, 0x4b000000u, which ? 0x7441u : 0x7440u)); /* as byte_up */

@@ -172,6 +172,16 @@ DEVICE u32x4 shared_load16(u32 at) {
                  : "memory");
     return v;
 }
+DEVICE u16 shared_load2(u32 at) {
+    u16 v;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(at) : "memory");
+    return v;
+}
+DEVICE u64 shared_load8(u32 at) {
+    u64 v;
+    asm volatile("ld.shared.u64 %0, [%1];" : "=l"(v) : "r"(at) : "memory");
+    return v;
+}
 DEVICE u32 shared_load4(u32 at) {
     u32 v;
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
