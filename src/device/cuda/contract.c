@@ -177,7 +177,7 @@ static const struct {
     double rows, rows_memory, rows_each, columns, columns_memory, columns_each;
 } fitted = {1.483, 7.16,    0.7039, 0.0606, 14.81,  0.3426,  0.3017, 0.2616, 3.107e-5, 0.2274, 0.2421,
             8.844, 33.35,   4.599,  0.4989, 0.1303, 0.06653, 2.44,   2.3,    0.46,     7.7e-5, 7.0,
-            0.559, 0.04568, 0.015,  2.624,  6.252,  0.33,    1.93,   9.226,  0.1252};
+            0.559, 0.04568, 0.02,   2.624,  6.252,  0.33,    1.93,   9.226,  0.1252};
 
 static double least_of(double a, double b) { return a < b ? a : b; }
 static double most_of(double a, double b) { return a > b ? a : b; }
@@ -193,8 +193,8 @@ static double cost_wgmma(const hone_cuda_product *p, const hone_cuda_facts *gpu,
     step = most_of(step, most_of(bytes * least_of(all, slots) / fitted.l2, bytes * sharing / fitted.sm));
     step =
         most_of(step, most_of(fitted.step, fitted.under_way * sharing / most_of(1, w->stages * sharing - 1)));
-    /* of rows so short the engine writes zeros mostly, and slowly */
-    if ((p->window ? p->window->channels : p->p.k) * bytes_of[p->in] <= 32)
+    /* of rows of 16 bytes the engine writes zeros mostly, and slowly */
+    if (!p->window && p->p.k * bytes_of[p->in] <= 16)
         step = most_of(step, fitted.short_row * (w->tile_m + w->tile_n) * sharing);
     double end = fitted.end + fitted.end_element * size / w->splits * sharing *
                                   (stored_by_engine(p, w) ? 1 : 1 + fitted.end_odd);

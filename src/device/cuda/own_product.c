@@ -441,7 +441,7 @@ hone_status hone_own_product_take(hone_arena *arena, hone_cuda *device, const ho
         const hone_dtype r = in->tensor[p->residual].dtype;
         own.residual = (hone_own_place){p->residual, false, p->residual_at * hone_dtypes[r].bytes};
         c->pitch_residual = c->pitch_c, c->batch_residual = c->batch_c;
-        if (r != y) {
+        if (r != y && !(hone_own_is_byte(r) && hone_own_is_byte(y))) { /* of bytes the end knows the sign */
             hone_own_copy copy = {.padded = columns, .from = r, .to = y};
             if (!axes_of(&copy, (const hone_axes *const[]){&p->batch, &p->rows, &p->columns}, 3, 2) ||
                 out->n_launch >= 2)
