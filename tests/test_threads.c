@@ -19,6 +19,7 @@
 
 #include "base/mem.h"
 #include "hone/hone.h"
+#include "random.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -77,7 +78,7 @@ static void *worker(void *arg) {
     hone_value *out = NULL;
     pthread_barrier_wait(&w->start);
     for (int k = 0; k < w->runs && !s; k++) {
-        seed = seed * 1664525u + 1013904223u;
+        next_linear(&seed);
         int shape = (int)(seed >> 16) % SHAPES;
         if (shape > SHAPES - 4 && seed >> 30) shape = 0; /* the large ones less often */
         if (k % 3 == 0) hone_value_free(out), out = NULL;

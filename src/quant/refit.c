@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "quant/calibrate.h"
 #include "quant/search.h"
 #include "quant/weights.h"
@@ -88,12 +89,6 @@ static void free_fitted(fitted *f) {
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
-static uint64_t draw(uint64_t *state) { /* splitmix64 */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 static void put(const hone_grid *grid, float v, float unit, float *x, float *f) {
     *f = v / unit;
     *x = (float)(hone_grid_round(grid, *f) - grid->zero) * grid->scale;
@@ -141,11 +136,11 @@ static void see(fitted *f, const hone_value *x, const hone_grid *grid, int64_t m
         if (f->space) {
             int64_t at[3] = {0};
             for (int d = 0; d < f->space; d++)
-                at[d] = (int64_t)(draw(state) % (uint64_t)out[d]) * f->step[d] - f->before[d];
-            see_window(f, x, grid, (int64_t)(draw(state) % (uint64_t)x->dim[0]), at);
+                at[d] = (int64_t)(hone_random(state) % (uint64_t)out[d]) * f->step[d] - f->before[d];
+            see_window(f, x, grid, (int64_t)(hone_random(state) % (uint64_t)x->dim[0]), at);
             continue;
         }
-        const float *row = (const float *)x->data + (int64_t)(draw(state) % (uint64_t)lines) * f->k;
+        const float *row = (const float *)x->data + (int64_t)(hone_random(state) % (uint64_t)lines) * f->k;
         for (int64_t k = 0; k < f->k; k++)
             put(grid, row[k], f->unit ? f->unit[k] : 1, f->x + f->rows * f->k + k, f->f + f->rows * f->k + k);
     }

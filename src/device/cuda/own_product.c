@@ -11,7 +11,6 @@
 #include "loops/print_target.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 int64_t hone_own_count(const hone_axes *a) {
     int64_t n = 1;
     for (int k = 0; k < a->n; k++) n *= a->at[k].extent;
@@ -70,7 +69,7 @@ static bool plain_product(hone_own_product *p) {
     const hone_match_product *m = &p->m;
     const int64_t k = hone_own_count(&m->k);
     const int64_t piece = p->piece;
-    p->depth = up(k, piece);
+    p->depth = hone_round_up(k, piece);
     hone_axes deep_b;
     merge(&deep_b, &m->k, true, false);
     p->copy_a = !dense(&m->k) || k % piece || m->at_a % piece;
@@ -98,7 +97,8 @@ static bool image_product(hone_own_product *p) {
     const int64_t pads = w->pad_y < w->pad_x ? w->pad_y : w->pad_x;
     if (pads < 0 || w->kernel_y * w->kernel_x > 1024 || w->pad_y > 120 || w->pad_x > 120) return false;
     if (w->groups == 1)
-        p->channels = up(w->channels, p->piece), p->copy_a = !channels_last(w) || w->channels % p->piece;
+        p->channels = hone_round_up(w->channels, p->piece),
+        p->copy_a = !channels_last(w) || w->channels % p->piece;
     else p->channels = w->channels, p->copy_a = !channels_last(w);
     p->depth = w->kernel_y * w->kernel_x * p->channels;
     return walks(p) && (w->groups == 1 || !p->batch.n || p->batch.at[0].c == hone_own_count(&p->m.n));
