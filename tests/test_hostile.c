@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Models that nobody meant well: what fuzzing found, rebuilt by code; then good models cut short, with bits
    flipped, and with fields changed so that the bytes stay a message. Each is loaded, compiled and run on
-   small inputs under limits of time and memory: it must come
-   back with an answer or a status. All changes come from fixed seeds. */
+   small inputs under limits of time and memory: it must come back with an answer or a status. All changes
+   come from fixed seeds. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Pictures: PNG, BMP, PNM and TIFF of every kind that the encoders here can write, read back; files of
-   Pillow's in the formats that libraries read for us; files cut
-   short and flipped in every place; allocations that fail; limits; and what a model gets of a picture. A
-   format whose library is not here is skipped, and said. */
+   Pillow's in the formats that libraries read for us; files cut short and flipped in every place;
+   allocations that fail; limits; and what a model gets of a picture. A format whose library is not here is
+   skipped, and said. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

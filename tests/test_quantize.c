@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Quantization: observers against what they say they are, computed from all numbers at once; graphs before
-   and after; whole models through hone_quantize, judged by running what was
-   written; samples, wishes and files that are wrong; memory that ends. */
+   and after; whole models through hone_quantize, judged by running what was written; samples, wishes and
+   files that are wrong; memory that ends. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
    Many threads, and many rounds, through the public interface. Four threads with a session each on one
    compiled model: plans are made, thrown away and run at the same time, and every answer is the one that a
-   single thread got, bit for bit. Built with -DHONE_SANITIZE=thread this
-   is the check for races; what a model fills once and then only reads (packed weights, instances, recipes) is
-   filled at the start, so the threads start together, and on a fresh model again and again. Then load, run
-   and unload: nothing may be left behind. */
+   single thread got, bit for bit. Built with -DHONE_SANITIZE=thread this is the check for races; what a
+   model fills once and then only reads (packed weights, instances, recipes) is filled at the start, so the
+   threads start together, and on a fresh model again and again. Then load, run and unload: nothing may be
+   left behind. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>

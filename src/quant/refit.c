@@ -29,8 +29,6 @@ enum {
 };
 #define DAMPING 0.05
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
-
 typedef struct {
     hone_quant_layer *l;
     hone_value *w, *b;
@@ -80,7 +78,7 @@ static hone_status prepare(hone_quant_search *q, hone_quant_layer *l, fitted *to
     const size_t bytes = sizeof(float) * (size_t)(f.groups * f.room * f.k);
     f.x = hone_alloc(bytes), f.f = hone_alloc(bytes);
     *to = f, *fits = true;
-    return f.x && f.f ? HONE_OK : no_memory();
+    return f.x && f.f ? HONE_OK : hone_quant_no_memory();
 }
 static void free_fitted(fitted *f) {
     hone_value_drop(f->w), hone_value_drop(f->b);
@@ -169,7 +167,7 @@ static hone_status solve(const fitted *f, int64_t g, const float *x, int threads
     hone_status s = wanted && hone_weights_make(&q, kind, true, f->n, f->k, f->k) &&
                             hone_weights_moments_make(&m, f->k, false)
                         ? HONE_OK
-                        : no_memory();
+                        : hone_quant_no_memory();
     for (int64_t n = 0; n < f->n && !s; n++)
         for (int64_t k = 0; k < f->k; k++)
             wanted[n * f->k + k] = ((const float *)f->w->data)[weight_at(f, g * f->n + n, k)];
@@ -195,7 +193,7 @@ static hone_status fit(const hone_quant_search *q, fitted *f, bool rounding) {
     double *mean = hone_alloc(sizeof *mean * (size_t)f->k * 2);
     float *shift = f->b ? hone_alloc(sizeof *shift * (size_t)all) : NULL;
     hone_value *bytes = NULL, *scales = NULL;
-    hone_status s = mean && (shift || !f->b) ? HONE_OK : no_memory();
+    hone_status s = mean && (shift || !f->b) ? HONE_OK : hone_quant_no_memory();
     /* of this layer alone: others may hold the plain ones */
     if (!s) s = hone_value_copy(l->bytes, &bytes);
     if (!s) s = hone_value_copy(l->scales, &scales);
@@ -237,7 +235,7 @@ static hone_status watch(hone_quant_search *q, fitted *f, int n, double done) {
     hone_vid *tap = hone_alloc(sizeof *tap * (size_t)(n + 1));
     hone_quant_run *run = NULL;
     uint64_t state = (uint64_t)job->wish->seed;
-    hone_status s = in && out && tap ? HONE_OK : no_memory();
+    hone_status s = in && out && tap ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < n && !s; k++) tap[k] = f[k].l->x;
     if (!s) s = hone_quant_open(job, q->plan->graph, tap, n, &run);
     for (int k = 0; k < samples && !s; k++) {
@@ -259,7 +257,7 @@ static hone_status refit(hone_quant_search *q, bool rounding) {
     hone_quant_plan *p = q->plan;
     const int64_t most = hone_quant_held(p->graph);
     fitted *f = hone_alloc(sizeof *f * (size_t)(p->layer.n + 1));
-    hone_status s = f ? HONE_OK : no_memory();
+    hone_status s = f ? HONE_OK : hone_quant_no_memory();
     for (int from = 0; from < p->layer.n && !s;) {
         int n = 0, k = from;
         int64_t held = 0;

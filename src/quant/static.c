@@ -17,8 +17,6 @@
 #include "quant/judge.h"
 #include "quant/search.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
-
 /* ---- samples ------------------------------------------------------------------------------------------- */
 /* The first for calibration, those behind them to judge. */
 static hone_status deal(const hone_quantizing *w, int64_t **out, int *calibrate, int *judge) {
@@ -28,7 +26,7 @@ static hone_status deal(const hone_quantizing *w, int64_t **out, int *calibrate,
     c = c > n - j ? n - j : c;
     uint64_t state = (uint64_t)w->seed;
     int64_t *at = hone_alloc(sizeof *at * (size_t)(c + j + 2));
-    if (!at) return no_memory();
+    if (!at) return hone_quant_no_memory();
     /* c + j different numbers below n, in an order by chance (Floyd) */
     const int64_t k_all = n == 1 ? 1 : c + j;
     for (int64_t k = 0; k < k_all; k++) {

@@ -51,8 +51,7 @@ int hone_cuda_move_ways(const hone_cuda_movement *m, hone_cuda_move_way *way, in
 }
 /* ---- cost: microseconds, from what an H200 was measured to take (bench/gpu --search); other GPUs are told
    apart by their multiprocessors and their L2 only. A tile takes a multiprocessor as long as some of its
-   rows: more where sides are not aligned, and halves of them where elements are
-   wide. ---- */
+   rows: more where sides are not aligned, and halves of them where elements are wide. ---- */
 static const struct {
     /* nanoseconds a row of 128 bytes; what a tile takes besides, in rows */
     double row, rows_more;

@@ -7,8 +7,6 @@
 #include "device/cuda/own_product.h"
 #include "device/cuda/pack.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
-
 typedef struct {
     const char *source;
     hone_dtype from, to;
@@ -198,7 +196,7 @@ hone_status hone_own_weights(const hone_device_call *c, hone_own_product *p, hon
                              .arg = &k,
                              .arg_bytes = sizeof k};
     *packed = (hone_ref){hone_packs_get(c->packs, key, (int)(sizeof key / sizeof *key), &of), -1, 0};
-    return packed->base == HONE_BASE_NONE ? no_memory() : HONE_OK;
+    return packed->base == HONE_BASE_NONE ? hone_steps_no_memory() : HONE_OK;
 }
 
 /* Weights from the first to the last: those between them that are nobody's count, too. */
