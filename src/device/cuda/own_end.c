@@ -289,7 +289,8 @@ static void look(ending *e, int32_t x, bool clamped) {
     }
     e->fits = false;
 }
-/* What a byte is stored of, without a rounding that is the last step: kernels clamp and round by themselves. */
+/* What a byte is stored of, without a rounding that is the last step: kernels clamp and round by
+   themselves. */
 static int32_t before_rounding(const ending *e, int32_t x) {
     const hone_x *sum = fn_of(e, x, HONE_FN_add);
     int zero;
