@@ -41,7 +41,6 @@ char hone_args_letter(const char *name) {
     return 0;
 }
 bool hone_args_quiet(void) { return quiet; }
-bool hone_args_verbose(void) { return verbose && !quiet; }
 void hone_args_stdin(const char *(*take)(void)) { spool = take; }
 void hone_args_describe(void (*tell)(const hone_usage *)) { describe = tell; }
 
@@ -134,7 +133,7 @@ void hone_args_warn(const char *format, ...) {
 }
 void hone_note(const char *format, ...) {
     va_list args;
-    if (!hone_args_verbose()) return;
+    if (!verbose || quiet) return;
     begin_line(HONE_DIM);
     va_start(args, format);
     hone_printv(stderr, format, args);

@@ -49,7 +49,6 @@ int hone_args_read(const hone_usage *, int argc, char **argv, hone_words *operan
 void hone_words_free(hone_words *);
 bool hone_args_given(const char *name);      /* whether the option stood there; after hone_args_read */
 bool hone_args_quiet(void);                  /* -q: results and errors alone */
-bool hone_args_verbose(void);                /* -v */
 char hone_args_letter(const char *name);     /* "--input": 'i'; 0 where there is no short form */
 extern const hone_option hone_args_common[]; /* what every command has besides, up to a NULL name */
 /* From now on hone_args_read reads nothing: the usage goes to `tell`, and the command ends with 0. */

@@ -5,8 +5,8 @@
 
    Every row of a sweep runs in a process of its own: load time, first run and peak memory are then those of
    that row alone. The parent holds no model, and sends lines: "run N MS", "memory", "speed", "outputs
-   FOLDER". Each is answered by a line of JSON; the first line comes
-   unasked. Other programs speak the same lines in `hone compare` (compare.py). */
+   FOLDER". Each is answered by a line of JSON; the first line comes unasked. Other programs speak the same
+   lines in `hone compare` (compare.py). */
 #ifndef HONE_APPS_BENCH_H
 #define HONE_APPS_BENCH_H
 #include <sys/types.h>
@@ -119,7 +119,6 @@ bool hone_program_mark(const char *path, char mark[20]);
 void hone_bench_warn(hone_bench_result *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* stats, trend and the warnings that follow from them */
 void hone_bench_judge(const hone_bench *, hone_bench_result *);
-double hone_bench_share(const hone_bench_result *, bool *memory); /* of the roofline; NAN: not known */
 void hone_bench_tell(const hone_bench *);
 void hone_bench_json(const hone_bench *, FILE *);
 #endif

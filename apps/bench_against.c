@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    bench_against: an earlier result of `hone bench`, read from its file, and the verdict beside it. A result
    holds its times and what made them: the program, its words, its folder. Where that very program is still
-   there it can run again, in turn with this one; what slows the
-   machine then slows both. Where it is not, the stored times are all there is, and the difference includes
-   that of two moments. */
+   there it can run again, in turn with this one; what slows the machine then slows both. Where it is not,
+   the stored times are all there is, and the difference includes that of two moments. */
 #include <errno.h>
 #include <stdint.h>
 #include <math.h>

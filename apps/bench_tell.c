@@ -88,7 +88,8 @@ void hone_bench_judge(const hone_bench *b, hone_bench_result *r) {
 
 /* The least time that arithmetic, or memory where the bytes fit no cache, would allow, as a share of the
    median. */
-double hone_bench_share(const hone_bench_result *r, bool *memory) {
+/* of the roofline; NAN: not known */
+static double share_of(const hone_bench_result *r, bool *memory) {
     double compute = r->flops / r->peak_flops_per_s, moving = r->bytes / r->peak_bytes_per_s;
     *memory = false;
     if (!(r->flops > 0) || !(r->peak_flops_per_s > 0)) return NAN;
@@ -131,7 +132,7 @@ static void tell_inputs(const hone_bench_result *r) {
 
 static void tell_roofline(const hone_bench_result *r) {
     bool memory;
-    double share = hone_bench_share(r, &memory), s = r->stats.median / 1000;
+    double share = share_of(r, &memory), s = r->stats.median / 1000;
     if (!isfinite(share)) printf("roofline    not known: the work of this model depends on its numbers\n");
     else if (memory)
         hone_print(stdout,
@@ -235,7 +236,7 @@ static void tell_sweep(const hone_bench *b) {
         hone_table_cell(t, "%s", hone_text_ms(r->load_ms));
         hone_table_cell(t, "%s", hone_text_ms(r->first_ms));
         hone_table_cell(t, "%s", hone_text_bytes(r->peak_bytes));
-        hone_table_cell(t, "%s", text_percent(hone_bench_share(r, &memory)));
+        hone_table_cell(t, "%s", text_percent(share_of(r, &memory)));
     }
     hone_table_print(t, stdout, "");
     for (const hone_bench_result *r = b->result; r < b->result + b->n; r++) {
@@ -278,7 +279,7 @@ static void put_inputs(FILE *to, const hone_bench_result *r) {
 
 static void put_roofline(FILE *to, const hone_bench_result *r) {
     bool memory;
-    double share = hone_bench_share(r, &memory);
+    double share = share_of(r, &memory);
     fprintf(to, ", \"roofline\": ");
     if (!isfinite(share)) {
         fprintf(to, "null");

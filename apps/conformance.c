@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
    hone conformance: ONNX's own cases, in child processes, so that a crash or a hang is one failed case.
 
-   A child takes case after case until none is left: a device is opened once a child, not once a case. What it
-   takes and what comes of it lies in memory that all processes
-   share, so of a child that died it is known where. It limits the time of a case by an alarm; the parent only
-   waits, and starts another child for the cases that are left. */
+   A child takes case after case until none is left: a device is opened once a child, not once a case. What
+   it takes and what comes of it lies in memory that all processes share, so of a child that died it is known
+   where. It limits the time of a case by an alarm; the parent only waits, and starts another child for the
+   cases that are left. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

@@ -15,6 +15,7 @@
 #include "feed_word.h"
 #include "json.h"
 #include "picture.h"
+#include "net/random.h"
 
 enum { RANK_MAX = 16 };
 
@@ -127,15 +128,10 @@ static int settle_shape(const hone_port *port, const hone_dims_known *dims, shap
 
 /* ---- random ---- */
 
-static uint64_t draw(uint64_t *state) { /* splitmix64 */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* A multiple of 2^-10 from -1 to 1: exact in f16 too; bf16 cuts it. */
-static float draw_float(uint64_t *state) { return (float)((int)(draw(state) >> 53) - 1024) / 1024; }
+static float draw_float(uint64_t *state) {
+    return (float)((int)(hone_net_random(state) >> 53) - 1024) / 1024;
+}
 
 static uint16_t half_bits(float v) { /* |v| <= 1, a multiple of 2^-10: never subnormal, nothing to round */
     int exponent;
@@ -195,7 +191,7 @@ static void fill(hone_value *v, uint64_t state) {
         case 'h': memcpy(at, &half, sizeof half); break;
         case 'b': half = (uint16_t)(bits >> 16), memcpy(at, &half, sizeof half); break;
         case '1': { /* little and big endian alike: an integer of its own width */
-            uint64_t one = draw(&state) >> 63 ? m->one : 0;
+            uint64_t one = hone_net_random(&state) >> 63 ? m->one : 0;
             uint32_t word = (uint32_t)one;
             uint16_t pair = (uint16_t)one;
             uint8_t byte = (uint8_t)one;

@@ -14,7 +14,6 @@ typedef struct {
 } hone_drawn;
 void hone_drawn_open(const hone_json *graphs, hone_drawn *);
 void hone_drawn_close(hone_drawn *);
-void hone_node_title(const hone_json *node, char *out, size_t room); /* "Conv + Relu" */
 
 /* sort: "number", "work", "bytes" or "parameters". planned: work by node where the dims make it known; its
    plan may be NULL. */

@@ -31,7 +31,8 @@ static bool is_true(const hone_json *v, const char *key) {
     return m && m->type == HONE_JSON_TRUE;
 }
 
-void hone_node_title(const hone_json *node, char *out, size_t room) {
+/* "Conv + Relu" */
+static void node_title(const hone_json *node, char *out, size_t room) {
     const hone_json *parts = hone_json_get(node, "parts");
     size_t n = 0;
     out[0] = 0;
@@ -108,7 +109,7 @@ void hone_show_nodes(const hone_json *graphs, const hone_planned *planned, const
         char title[96], name[64], from[LIST], to[LIST];
         bool known = is_true(work[k], "known");
         double parameters = hone_json_number(d.node[k], "parameters", 0);
-        hone_node_title(d.node[k], title, sizeof title);
+        node_title(d.node[k], title, sizeof title);
         shorten(name, sizeof name, hone_json_text(d.node[k], "name", ""));
         list_values(&d, from, sizeof from, hone_json_get(d.node[k], "in"));
         list_values(&d, to, sizeof to, hone_json_get(d.node[k], "out"));
@@ -166,7 +167,7 @@ void hone_show_dot(const hone_json *graphs, const char *name) {
     for (int k = 0; k < d.n_node; k++) {
         char title[256];
         const hone_json *ids = hone_json_get(d.node[k], "out");
-        hone_node_title(d.node[k], title, sizeof title);
+        node_title(d.node[k], title, sizeof title);
         printf("    n%d [label=\"", k);
         put_dot(title);
         printf("\\n");

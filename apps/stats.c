@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "net/random.h"
 
 enum { DRAWS = 2000, TREND_BLOCKS = 12 };
 
@@ -75,11 +76,8 @@ double hone_stats_trend(const double *v, int n) {
 
 /* ---- drawing again ---- */
 
-static uint32_t draw(uint64_t *state, int below) { /* splitmix64 */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (uint32_t)((z >> 32) * (uint64_t)below >> 32);
+static uint32_t draw(uint64_t *state, int below) {
+    return (uint32_t)((hone_net_random(state) >> 32) * (uint64_t)below >> 32);
 }
 
 static void interval(double *drawn, hone_ratio *out) { /* sorts it */

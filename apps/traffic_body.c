@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dims.h"
+#include "net/random.h"
 #include "traffic.h"
 
 enum { RANK_MAX = 16, INPUTS_MAX = 256, REQUEST_MAX = 1 << 30 };
@@ -148,16 +149,9 @@ static int read_dim(hone_traffic_model *m, const char *word) {
 
 /* ---- elements ---- */
 
-static uint64_t draw(uint64_t *state) { /* splitmix64 */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static void fill_random(hone_octets *to, int type, int64_t elements, uint64_t seed) {
     for (int64_t e = 0; e < elements; e++) {
-        uint64_t z = draw(&seed);
+        uint64_t z = hone_net_random(&seed);
         if (types[type].bytes) {
             z = (z & types[type].keep) | types[type].set;
             /* little-endian machines, as all that Hone runs on */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "net/random.h"
 #include "stats.h"
 #include "term.h"
 #include "traffic.h"
@@ -147,10 +148,7 @@ static void begin(engine *e, uint64_t from) {
 /* ---- when ---- */
 
 static double draw(engine *e) { /* from 0 to 1, neither of them */
-    uint64_t z = e->random += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return ((double)((z ^ z >> 31) >> 11) + 0.5) / 9007199254740992.0;
+    return ((double)(hone_net_random(&e->random) >> 11) + 0.5) / 9007199254740992.0;
 }
 
 static void queue_add(engine *e, uint64_t from) {

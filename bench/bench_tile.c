@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bench_tile: tile code alone, one thread. The fixed cost of a step, and how near to a copy's bandwidth whole
-   programs come: bytes that must move (each input read once, each output written once) a second, beside
-   memcpy of as much in the same run. The minimum of many runs
-   counts. */
+   bench_tile: tile code alone, one thread. The fixed cost of a step, and how near to a copy's bandwidth
+   whole programs come: bytes that must move (each input read once, each output written once) a second,
+   beside memcpy of as much in the same run. The minimum of many runs counts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <math.h>
 
+#include "random.h"
 #include "walk.h"
 
 enum { WORK = 2000000 /* operations that a call may take */ };
@@ -14,10 +15,7 @@ static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const
                 bool failed, const char *what);
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
-static uint64_t random_bits(void) {
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    return seed;
-}
+static uint64_t random_bits(void) { return next_random(&seed); }
 static int64_t below(int64_t n) { return (int64_t)(random_bits() >> 11) % n; }
 
 static void calls_seed(void) {

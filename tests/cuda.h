@@ -20,6 +20,7 @@
 #include "base/dtype.h"
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/print.h"
+#include "random.h"
 
 typedef const char *emulate_fn(void (*)(const void *), const void *, const int grid[3], int cluster,
                                int threads, uint32_t seed);
@@ -146,8 +147,7 @@ static inline uint64_t address(const operand *o) { return (uint64_t)(uintptr_t)o
 
 static uint64_t state_ = 88172645463325252u;
 static inline double draw(void) { /* -1 to 1 */
-    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
-    return (double)(int64_t)state_ * 0x1p-63;
+    return (double)(int64_t)next_random(&state_) * 0x1p-63;
 }
 static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4,
                                [HONE_CUDA_S8] = 1,  [HONE_CUDA_S32] = 4,  [HONE_CUDA_U8] = 1};

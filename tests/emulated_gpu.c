@@ -4,10 +4,10 @@
    packing, launches, recording, copies.
 
    "Compiling" is the system's C compiler over the same text, with emulate.h's words instead of CUDA's;
-   machine code is that shared object; a launch runs it at once,
-   thread by thread. Memory ends at a page that nobody may touch. It says what the driver says: alignments of
-   tensor maps, sizes of blocks, shared memory. It cannot say anything of time, and it is no test of NVRTC or
-   of what the hardware does with two things at once.
+   machine code is that shared object; a launch runs it at once, thread by thread. Memory ends at a page that
+   nobody may touch. It says what the driver says: alignments of tensor maps, sizes of blocks, shared memory.
+   It cannot say anything of time, and it is no test of NVRTC or of what the hardware does with two things at
+   once.
 
        LD_LIBRARY_PATH=FOLDER HONE_NVRTC=FOLDER/libcuda.so.1 hone run MODEL --device cuda
 

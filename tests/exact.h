@@ -18,11 +18,13 @@
 /* after the four headers it needs */
 #include <cmocka.h>
 
+#include "random.h"
+
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 static const float GUARD = 12345.678f;
 
 static uint32_t seed = 20261115;
-static uint32_t random_bits(void) { return seed = seed * 1664525u + 1013904223u, seed >> 8; }
+static uint32_t random_bits(void) { return next_linear(&seed) >> 8; }
 static float random_value(void) { return (float)random_bits() / (float)(1 << 23) - 1.0f; }
 
 /* exactly n floats, so that one too many is seen */

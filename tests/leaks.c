@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    leaks: what the library still holds when a test program ends is a leak, whatever the build: every block
-   comes through hone_alloc, which counts. Linked into every
-   test. It sees no block of the test's own, and says how much was lost, not where: for that there is
-   LeakSanitizer. */
+   comes through hone_alloc, which counts. Linked into every test. It sees no block of the test's own, and
+   says how much was lost, not where: for that there is LeakSanitizer. */
 #include <stdio.h>
 #include <unistd.h>
 

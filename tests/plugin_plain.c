@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   plain: a device for tests, from outside: a plugin that knows hone/device.h and nothing else of Hone. It has
-   no kernel but the definition, and is as unlike the host as it can be
-   on one machine, so that whatever takes a device for the host fails:
+   plain: a device for tests, from outside: a plugin that knows hone/device.h and nothing else of Hone. It
+   has no kernel but the definition, and is as unlike the host as it can be on one machine, so that whatever
+   takes a device for the host fails:
 
    memory    pages of their own, full of a pattern, which nobody may touch but while a copy or a work of the
    device does; a byte past the end never

@@ -8,6 +8,7 @@
 #include "hone/quant.h"
 #include "model/export.h"
 #include "model/onnx.h"
+#include "random.h"
 
 typedef struct {
     char folder[64], from[96], to[96];
@@ -63,7 +64,7 @@ static inline void quant_inputs(const hone_model *m, uint32_t seed, hone_value *
         for (int i = 0; i < p->rank; i++) dim[i] = p->dims[i] < 0 ? 2 : p->dims[i];
         if (hone_value_tensor(p->dtype, dim, p->rank, &in[k])) fail_msg("%s", hone_fail_text());
         for (int64_t i = 0, n = hone_value_count(in[k]); i < n; i++) {
-            seed = seed * 1664525u + 1013904223u;
+            next_linear(&seed);
             if (p->dtype == HONE_DTYPE_F32) ((float *)in[k]->data)[i] = (float)(seed >> 8) / (1 << 23) - 1;
             else ((int64_t *)in[k]->data)[i] = seed >> 30;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   random: numbers for tests, by xorshift and xorshift*: the same ones in every run, from the state that a
-   test begins with, so that a failure repeats. */
+   random: numbers for tests, by xorshift, xorshift* and linear congruence: the same ones in every run, from
+   the state that a test begins with, so that a failure repeats. */
 #ifndef HONE_TESTS_RANDOM_H
 #define HONE_TESTS_RANDOM_H
 #include <stdint.h>
@@ -13,5 +13,10 @@ static inline uint64_t next_random(uint64_t *state) {
 static inline uint64_t next_random_star(uint64_t *state) {
     *state ^= *state >> 12, *state ^= *state << 25, *state ^= *state >> 27;
     return *state * 0x2545f4914f6cdd1du;
+}
+/* whose low bits are no good */
+static inline uint32_t next_linear(uint32_t *state) { return *state = *state * 1664525u + 1013904223u; }
+static inline uint64_t next_linear64(uint64_t *state) {
+    return *state = *state * 6364136223846793005u + 1442695040888963407u;
 }
 #endif

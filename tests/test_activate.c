@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Activations that stand by themselves, or behind a sum: against the definition, within a few ulp, on every
-   CPU level and any number of threads; NaN, infinities and both
-   zeros among the numbers. What lies in no rows is left to tile code. And the kernel of rows against doubles,
-   as far as it promises. */
+   CPU level and any number of threads; NaN, infinities and both zeros among the numbers. What lies in no
+   rows is left to tile code. And the kernel of rows against doubles, as far as it promises. */
 #include "kernels/activate.h"
 
 #include "twin.h"

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "net/answer.h"
+#include "random.h"
 
 enum { KEPT = 4096 };
 typedef struct {
@@ -136,7 +137,7 @@ static void random_changes(void **state) {
         size_t n = strlen(from);
         memcpy(text, from, n);
         for (int k = 0; k < 1 + round % 4; k++) {
-            seed = seed * 1664525u + 1013904223u;
+            next_linear(&seed);
             const size_t at = (seed >> 8) % n;
             if (seed >> 30) text[at] = (char)(seed >> 3);
             else memmove(text + at, text + at + 1, --n - at);

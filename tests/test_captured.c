@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    Recorded launches (device/captured.h). First the book-keeping alone: which run records, sixteen graphs at
-   most, which of them goes. Then sessions on a row that is OpenCL's but for its
-   launches, which it can record: it keeps their arguments by value and launches them again when they are
-   replayed, as a CUDA graph does. So what a replay does with memory that has
-   moved, plans that have gone and runs that fail is seen without an NVIDIA GPU. Skipped where there is no
-   OpenCL device. */
+   most, which of them goes. Then sessions on a row that is OpenCL's but for its launches, which it can
+   record: it keeps their arguments by value and launches them again when they are replayed, as a CUDA graph
+   does. So what a replay does with memory that has moved, plans that have gone and runs that fail is seen
+   without an NVIDIA GPU. Skipped where there is no OpenCL device. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

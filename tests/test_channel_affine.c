@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    A factor and an addend a column, and limits: against the definition, on every CPU level and any number of
-   threads; NaN, infinities and both zeros among the numbers. What has other
-   forms is left to tile code. */
+   threads; NaN, infinities and both zeros among the numbers. What has other forms is left to tile code. */
 #include "twin.h"
 
 static hone_value *odd_input(const hone_graph *g, int k) {

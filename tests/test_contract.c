@@ -420,9 +420,9 @@ static void gated(void **state) {
         check(text);
     }
 }
-/* Rows that are scaled by channel before a product: by it, where it turns rows and nobody else reads them (no
-   step "scale" is left), else by a step of its own. Parts of a join, every
-   second pixel, numbers that only the run knows. */
+/* Rows that are scaled by channel before a product: by it, where it turns rows and nobody else reads them
+   (no step "scale" is left), else by a step of its own. Parts of a join, every second pixel, numbers that
+   only the run knows. */
 static void scaled(void **state) {
     (void)state;
     static const char *const how[] = {"i = Mul(e, s); j = Add(i, t); r = Relu(j);",

@@ -17,6 +17,7 @@
 #include "hone/hone.h"
 #include "hone/tools.h"
 #include "onnx_write.h"
+#include "random.h"
 
 /* ---- graphs in few words: "Op in,in -> out attr=1 attr=0.5 attr=1:2:3 attr='text'; …"; M. stands for
    com.microsoft --- */
@@ -94,7 +95,7 @@ static int add_inputs(msg *g, const char *spec, hone_value **in) {
         assert_int_equal(hone_tensor_create(types[t].dtype, dim, rank, in + n), HONE_OK);
         for (int64_t k = 0; k < hone_value_elements(in[n]); k++) {
             void *data = hone_value_data(in[n]);
-            seed = seed * 1664525u + 1013904223u;
+            next_linear(&seed);
             uint32_t r = seed >> 8;
             if (types[t].dtype == HONE_DTYPE_F32) ((float *)data)[k] = (float)(r % 2001) / 1000.0f - 1;
             if (types[t].dtype == HONE_DTYPE_I32) ((int32_t *)data)[k] = (int32_t)(r >> 4 & 1);

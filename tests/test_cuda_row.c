@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    The CUDA device as a whole, without a GPU: emulated_gpu.c stands in the place of the driver and of NVRTC
-   and runs the very texts that a GPU would. Graphs that want
-   each tactic, in f16 and bf16, on a GPU with and without wgmma, with many multiprocessors and few, two runs
-   each, or four (the third is recorded as a graph), beside the definition. Each says how many of its steps
-   go to tensor cores, and fails when others do. Skipped where the system's C compiler makes nothing that can
-   be loaded. */
+   and runs the very texts that a GPU would. Graphs that want each tactic, in f16 and bf16, on a GPU with and
+   without wgmma, with many multiprocessors and few, two runs each, or four (the third is recorded as a
+   graph), beside the definition. Each says how many of its steps go to tensor cores, and fails when others
+   do. Skipped where the system's C compiler makes nothing that can be loaded. */
 #include <dlfcn.h>
 
 #include "twin.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    The table of devices: two more rows, made here, through which models run to the same bits. One runs the
-   CPU's steps alone and in its own order, tiles backwards from one that is drawn, scratch full
-   of ones; the other has no tactic but the definition. So plan/ and run/ go through the table and nothing
-   else, and steps hold to what they promise: any order of tiles, no
-   scratch that is trusted. Both have the host's memory. */
+   CPU's steps alone and in its own order, tiles backwards from one that is drawn, scratch full of ones; the
+   other has no tactic but the definition. So plan/ and run/ go through the table and nothing else, and steps
+   hold to what they promise: any order of tiles, no scratch that is trusted. Both have the host's memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Host ops that devices run themselves (device/functions): TopK, NonZero, Compress, NonMaxSuppression and
-   Unique on a device against the host's own functions, bit for bit: all types, odd
-   sizes, rows longer than a work-group sorts, ties, NaN, zeros of both signs, both directions, results of no
-   elements, and ops behind them that need their sizes. On OpenCL, or what
-   HONE_TEST_DEVICE names; skipped where there is none. */
+   Unique on a device against the host's own functions, bit for bit: all types, odd sizes, rows longer than a
+   work-group sorts, ties, NaN, zeros of both signs, both directions, results of no elements, and ops behind
+   them that need their sizes. On OpenCL, or what HONE_TEST_DEVICE names; skipped where there is none. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

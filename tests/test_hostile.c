@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Models that nobody meant well: what fuzzing found, rebuilt by code; then good models cut short, with bits
    flipped, and with fields changed so that the bytes stay a message. Each is loaded, compiled and run on
-   small inputs under limits of time and memory: it must come
-   back with an answer or a status. All changes come from fixed seeds. */
+   small inputs under limits of time and memory: it must come back with an answer or a status. All changes
+   come from fixed seeds. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +18,7 @@
 #include "../fuzz/mutate.h"
 #include "base/thread.h"
 #include "onnx_write.h"
+#include "random.h"
 #include "rows.h"
 
 enum { LONGEST_MS = 20000 }; /* for one model, on a slow and busy machine, under a sanitizer */
@@ -261,10 +262,7 @@ static void test_findings(void **state) {
 
 /* ---- damage -------------------------------------------------------------------------------------------- */
 static uint64_t seed = 20250;
-static uint64_t draw(void) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return seed >> 33;
-}
+static uint64_t draw(void) { return next_linear64(&seed) >> 33; }
 /* mutate.c asks for this where it changes plain bytes. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t room) {
     if (size < room && draw() % 4 == 0) data[size++] = (uint8_t)draw();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Pictures: PNG, BMP, PNM and TIFF of every kind that the encoders here can write, read back; files of
-   Pillow's in the formats that libraries read for us; files cut
-   short and flipped in every place; allocations that fail; limits; and what a model gets of a picture. A
-   format whose library is not here is skipped, and said. */
+   Pillow's in the formats that libraries read for us; files cut short and flipped in every place;
+   allocations that fail; limits; and what a model gets of a picture. A format whose library is not here is
+   skipped, and said. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +18,7 @@
 #include "image/resize.h"
 #include "image_files.h"
 #include "image_make.h"
+#include "random.h"
 
 static const int sizes[][2] = {{1, 1}, {2, 9}, {7, 5}, {16, 16}, {45, 37}};
 #if defined(__SANITIZE_ADDRESS__)
@@ -282,7 +283,7 @@ static void test_flipped(void **state) {
         for (int round = 0; round < 800 / PACE; round++) { /* several bytes at once, and cut */
             memcpy(copy, b.at, b.n);
             for (int i = 0; i < 1 + round % 5; i++) {
-                seed = seed * 1664525u + 1013904223u;
+                next_linear(&seed);
                 copy[(seed >> 8) % b.n] = (uint8_t)(seed & 64 ? 255 : seed & 128 ? 0 : seed >> 24);
             }
             if (png) png_mend(copy, b.n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    What match_product and match_contraction say of a stage, computed as they say: over batches, rows, columns
-   and depth, or over a window, by the strides it found, and
-   compared with what the interpreter makes of that stage. Examples with the pads, strides, groups and
-   broadcasts that networks have, every row with made-up calls, every conformance case. */
+   and depth, or over a window, by the strides it found, and compared with what the interpreter makes of that
+   stage. Examples with the pads, strides, groups and broadcasts that networks have, every row with made-up
+   calls, every conformance case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

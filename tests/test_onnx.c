@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "model/onnx.h"
 #include "onnx_load.h"
+#include "random.h"
 
 /* ---- tensors ------------------------------------------------------------------------------------------- */
 static hone_value *value(msg m) {
@@ -619,7 +620,7 @@ static void test_flipped(void **state) {
     for (int k = 0; k < 6000; k++) {
         memcpy(copy, m.at, m.n);
         for (int j = 0; j <= k % 4; j++) {
-            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            next_linear64(&seed);
             size_t place = (size_t)(seed >> 33) % m.n;
             if (k % 3) copy[place] ^= (uint8_t)(1u << (seed >> 20 & 7));
             else copy[place] = (uint8_t)(seed >> 25);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Graphs as text, and passes on them. Each row is a graph before some passes and the graph that must come
    out; then the graph is run, compiled with all passes, and compared with the definition, node by node
-   without any pass (walk.h), on random data. Then all shared
-   models go through text and back. */
+   without any pass (walk.h), on random data. Then all shared models go through text and back. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>

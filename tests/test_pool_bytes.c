@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    The largest of bytes, unsigned and signed, against the definition: pictures that lie channels last and
-   row-major, windows that hang over or are wholly outside, strides,
-   dilations, one and three spatial axes; every CPU level, any number of threads. And the kernel alone. */
+   row-major, windows that hang over or are wholly outside, strides, dilations, one and three spatial axes;
+   every CPU level, any number of threads. And the kernel alone. */
 #include "kernels/pool.h"
 
 #include "twin.h"

@@ -19,7 +19,7 @@
 
 static uint32_t seed = 1;
 static float draw(void) { /* -1 to 1, more of it near 0 */
-    seed = seed * 1664525u + 1013904223u;
+    next_linear(&seed);
     const float v = (float)(seed >> 8) / (1 << 23) - 1;
     return v * v * v + v * 0.2F;
 }
@@ -291,7 +291,7 @@ static hone_status sample(void *arg, int64_t k, hone_value **in) {
     hone_status s = hone_value_tensor(HONE_DTYPE_I64, ids, 1, &in[0]);
     if (!s) s = hone_value_tensor(HONE_DTYPE_F32, dim, 2, &in[1]);
     for (int i = 0; !s && i < 3 * (int)columns; i++)
-        r = r * 1664525u + 1013904223u, ((float *)in[1]->data)[i] = (float)(r >> 8) / (1 << 24) + 0.3F;
+        next_linear(&r), ((float *)in[1]->data)[i] = (float)(r >> 8) / (1 << 24) + 0.3F;
     for (int i = 0; !s && i < 3; i++) ((int64_t *)in[0]->data)[i] = (k * 3 + i) % 120;
     return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Quantization: observers against what they say they are, computed from all numbers at once; graphs before
-   and after; whole models through hone_quantize, judged by running what was
-   written; samples, wishes and files that are wrong; memory that ends. */
+   and after; whole models through hone_quantize, judged by running what was written; samples, wishes and
+   files that are wrong; memory that ends. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,11 +22,12 @@
 #include "quant/judge.h"
 #include "quant/observe.h"
 #include "quant/plan.h"
+#include "random.h"
 
 /* ---- observers ----------------------------------------------------------------------------------------- */
 static uint32_t seed = 7;
 static double draw(void) { /* 0 to 1 */
-    seed = seed * 1664525u + 1013904223u;
+    next_linear(&seed);
     return (seed >> 8) / 16777216.0;
 }
 static double normal(void) { return sqrt(-2 * log(draw() + 1e-9)) * cos(6.283185307 * draw()); }
@@ -239,7 +240,7 @@ static hone_status sample(void *arg, int64_t k, hone_value **in) {
     hone_status s = hone_tensor_create(HONE_DTYPE_F32, dim, 4, in);
     uint32_t state = (uint32_t)k * 77 + 5;
     for (int i = 0; !s && i < 300; i++) {
-        state = state * 1664525u + 1013904223u;
+        next_linear(&state);
         ((float *)hone_value_data(*in))[i] = (float)(state >> 8) / 8388608.0f - 1;
     }
     return s;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Products of quantized models in the forms that tools write: bytes or floats in, a bias a column, a
-   residual, limits, scales one or one a column, rounded to 8 or 16
-   bits or left in floats. Each against the definition, on every CPU level, on odd sizes and extremes of zero
-   points. */
+   residual, limits, scales one or one a column, rounded to 8 or 16 bits or left in floats. Each against the
+   definition, on every CPU level, on odd sizes and extremes of zero points. */
 #include "twin.h"
 
 static char text[4096];
@@ -26,8 +25,8 @@ static const form forms[] = {
     {"floats, Gemm", "f32", "v = Gemm(x, h, b) {transB: 1}; " Q("v"), 1},
     {"floats, a bias, quantized and read back", "f32",
      "v = MatMul(x, g); u = Add(v, b); " Q("u") "z = DequantizeLinear(y, ys, yz); ", 1},
-    {"floats, a bias, SiLU", "f32",
-     "v = MatMul(x, g); u = Add(v, b); s = Sigmoid(u); t = Mul(u, s); " Q("t"), 1},
+    {"floats, a bias, SiLU", "f32", "v = MatMul(x, g); u = Add(v, b); s = Sigmoid(u); t = Mul(u, s); " Q("t"),
+     1},
     {"floats, a bias, HardSwish, a factor and a number", "f32",
      "v = MatMul(x, g); u = Add(v, b); s = HardSwish(u); t = Mul(lo, s); p = Add(t, hi); " Q("p"), 1},
     {"floats, a residual, Gelu", "f32", "v = MatMul(x, g); u = Add(v, r); s = Gelu(u); " Q("s"), 1},

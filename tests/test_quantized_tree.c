@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Element-wise stages between floats and 8 bits whose operands are broadcast, or that round twice, against
-   the definition and to the bit: sums and products of bytes, floats
-   and numbers, one a channel, a row, a column or all; u8 and i8; scales from tiny to huge, NaN and
-   infinities; odd sizes, long and prime periods; every CPU level, any number
-   of threads. */
+   the definition and to the bit: sums and products of bytes, floats and numbers, one a channel, a row, a
+   column or all; u8 and i8; scales from tiny to huge, NaN and infinities; odd sizes, long and prime periods;
+   every CPU level, any number of threads. */
 #include "twin.h"
 
 static char text[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Rotary positions as the CPU runs them, against the definition: as one step where pairs lie in halves or
-   side by side, in parts of a head, in views; every CPU level, one thread and
-   many (equal bits), values that are no numbers. And its kernels in double. */
+   side by side, in parts of a head, in views; every CPU level, one thread and many (equal bits), values that
+   are no numbers. And its kernels in double. */
 #include "twin.h"
 
 #include "kernels/rotary.h"

@@ -21,6 +21,7 @@
 
 #include "hone/hone.h"
 #include "hone/serve.h"
+#include "random.h"
 #include "serve/given.h"
 
 #include <cmocka.h>
@@ -121,7 +122,7 @@ static void put_model(const char *name, const char *version, const char *config)
 }
 static void picture(unsigned seed, float *x) {
     for (int k = 0; k < PIXELS; k++) {
-        seed = seed * 1664525u + 1013904223u;
+        next_linear(&seed);
         x[k] = (float)(seed >> 8) / (float)(1 << 24);
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    Sessions on a device of printed kernels, through the public API: several in threads at a time, models that
-   come and go, a run that fails and the next that is right; a Loop
-   whose values stay there. On OpenCL, or what HONE_TEST_DEVICE names ("cuda"); skipped where there is none.
-   HONE_TEST_RUNS and HONE_TEST_ROUNDS: how many runs a thread, how many models come and go; on CUDA the
-   free memory of the GPU is the same after them. */
+   come and go, a run that fails and the next that is right; a Loop whose values stay there. On OpenCL, or
+   what HONE_TEST_DEVICE names ("cuda"); skipped where there is none. HONE_TEST_RUNS and HONE_TEST_ROUNDS:
+   how many runs a thread, how many models come and go; on CUDA the free memory of the GPU is the same after
+   them. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>

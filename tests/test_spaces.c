@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Several devices: models split at random between the CPU and two devices with memory of their own
-   (plugin_plain.c) give the bits that one device gives; the verifier finds every
-   kind of fault at their borders; what fails on a device says so as the CPU does. */
+   (plugin_plain.c) give the bits that one device gives; the verifier finds every kind of fault at their
+   borders; what fails on a device says so as the CPU does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

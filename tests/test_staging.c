@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Copies through pinned memory (device/cuda/staging.c), with a stream that is as late as a stream may be:
-   what is asked of it is done only when somebody waits, and no further than
-   to the mark that is waited for. So memory that is used again too early gives wrong bytes. */
+   what is asked of it is done only when somebody waits, and no further than to the mark that is waited for.
+   So memory that is used again too early gives wrong bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -13,11 +13,11 @@
 #include <cmocka.h>
 
 #include "../apps/stats.h"
+#include "random.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 static double uniform(void) { /* from 0 to 1 */
-    seed ^= seed >> 12, seed ^= seed << 25, seed ^= seed >> 27;
-    return (double)((seed * 0x2545f4914f6cdd1du) >> 11) / 9007199254740992.0;
+    return (double)(next_random_star(&seed) >> 11) / 9007199254740992.0;
 }
 /* As times are: a floor, a little above it, and now and then far above it. */
 static double time_of(double floor) {

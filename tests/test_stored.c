@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Constant factors that stay f16 or bf16 until they are packed (passes/half.c): the same graph with these
-   constants as f32 must give the same bits, by every way in
-   which products are computed, at every CPU level, in f32, bf16 and f16, and be what the definition says. */
+   constants as f32 must give the same bits, by every way in which products are computed, at every CPU level,
+   in f32, bf16 and f16, and be what the definition says. */
 #include "kernels/gemm.h"
 #include "twin.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    Functions of one byte, looked up: the kernel against plain loops, steps and what follows integer products
-   against the definition, to the bit, where bytes lie in one
-   piece and where they do not. */
+   against the definition, to the bit, where bytes lie in one piece and where they do not. */
 #include "twin.h"
 
 #include "kernels/table.h"

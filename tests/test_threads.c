@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
    Many threads, and many rounds, through the public interface. Four threads with a session each on one
    compiled model: plans are made, thrown away and run at the same time, and every answer is the one that a
-   single thread got, bit for bit. Built with -DHONE_SANITIZE=thread this
-   is the check for races; what a model fills once and then only reads (packed weights, instances, recipes) is
-   filled at the start, so the threads start together, and on a fresh model again and again. Then load, run
-   and unload: nothing may be left behind. */
+   single thread got, bit for bit. Built with -DHONE_SANITIZE=thread this is the check for races; what a
+   model fills once and then only reads (packed weights, instances, recipes) is filled at the start, so the
+   threads start together, and on a fresh model again and again. Then load, run and unload: nothing may be
+   left behind. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,6 +19,7 @@
 
 #include "base/mem.h"
 #include "hone/hone.h"
+#include "random.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -77,7 +78,7 @@ static void *worker(void *arg) {
     hone_value *out = NULL;
     pthread_barrier_wait(&w->start);
     for (int k = 0; k < w->runs && !s; k++) {
-        seed = seed * 1664525u + 1013904223u;
+        next_linear(&seed);
         int shape = (int)(seed >> 16) % SHAPES;
         if (shape > SHAPES - 4 && seed >> 30) shape = 0; /* the large ones less often */
         if (k % 3 == 0) hone_value_free(out), out = NULL;

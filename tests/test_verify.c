@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    The plan verifier: silent on plans as they are bound, random ones too, and every kind of fault, planted
-   into a good plan, is found and named. Guard mode: the same bits,
-   and a value that nobody wrote is not a number. */
+   into a good plan, is found and named. Guard mode: the same bits, and a value that nobody wrote is not a
+   number. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   test_windows: kernels of depthwise windows, over rows of channels, lines of pixels and planes: every row of
-   their lists that this CPU (as masked) can run, against plain loops in double
-   precision. Bounds are exact.h's. */
+   test_windows: kernels of depthwise windows, over rows of channels, lines of pixels and planes: every row
+   of their lists that this CPU (as masked) can run, against plain loops in double precision. Bounds are
+   exact.h's. */
 #include "base/dtype.h"
 #include "base/thread.h"
 #include "kernels/gemm.h"

@@ -318,8 +318,8 @@ static hone_value *filters_of(const hone_compiled *g, window win, int c) {
 }
 enum { ROUNDS = SLOW ? 3 : 6 };
 /* Against the definition, or where that would take too long against the sum itself: filters that come with
-   the run are no constants to bring to their places. Counts
-   the steps that went by tiles, by size, of two threads and of one; at last those of the estimate. */
+   the run are no constants to bring to their places. Counts the steps that went by tiles, by size, of two
+   threads and of one; at last those of the estimate. */
 static void convolution(window win, int n, int h, int w, int c, int m, const int pad[4], const char *then,
                         bool bias, bool definition, int how[HONE_WINOGRAD_SIZES + 1],
                         int alone[HONE_WINOGRAD_SIZES + 1]) {

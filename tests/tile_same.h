@@ -14,6 +14,7 @@
 
 #include "base/thread.h"
 #include "loops/tile.h"
+#include "random.h"
 
 typedef struct {
     char *at;
@@ -22,10 +23,7 @@ typedef struct {
 enum { SAME_GUARD = 64 };
 
 static uint64_t same_seed = 1;
-static uint64_t same_random(void) {
-    same_seed = same_seed * 6364136223846793005u + 1442695040888963407u;
-    return same_seed >> 33;
-}
+static uint64_t same_random(void) { return next_linear64(&same_seed) >> 33; }
 
 static bool same_float(hone_dtype t) { return hone_dtypes[t].kind == HONE_KIND_FLOAT; }
 /* Walks all elements of a tensor as its place says; reports the first that differs by more than `slack` times

@@ -15,12 +15,12 @@
 #include "base/thread.h"
 #include "kernels/gemm.h"
 #include "plan/plan.h"
+#include "random.h"
 #include "run/exec.h"
 
 static uint64_t draw_state = 88172645463325252u;
 static int draw(int from, int to) { /* from … to */
-    draw_state ^= draw_state << 13, draw_state ^= draw_state >> 7, draw_state ^= draw_state << 17;
-    return from + (int)(draw_state % (uint64_t)(to - from + 1));
+    return from + (int)(next_random(&draw_state) % (uint64_t)(to - from + 1));
 }
 static inline float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
 

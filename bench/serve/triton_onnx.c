@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    triton_onnx: ONNX Runtime as a back end of Triton, for models of one input and one output of floats: what
-   bench/serve.py compares with, as PyPI's Triton comes without one. One session a model, one thread a run, as
-   many runs at once as the config has instances; buffers are used
-   where Triton has them. Built by serve.py against the headers of Triton's core and of ONNX Runtime. */
+   bench/serve.py compares with, as PyPI's Triton comes without one. One session a model, one thread a run,
+   as many runs at once as the config has instances; buffers are used where Triton has them. Built by
+   serve.py against the headers of Triton's core and of ONNX Runtime. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

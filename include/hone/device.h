@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
    device.h: a device of your own, for models to run on: a table of functions, compiled against the installed
-   headers alone. A program adds it by hone_device_add; a file
-   that exports `hone_plugin`, which adds it, is loaded by hone_plugin_load or `hone … --plugin FILE`. The
-   rules at the top of hone.h hold here too.
+   headers alone. A program adds it by hone_device_add; a file that exports `hone_plugin`, which adds it, is
+   loaded by hone_plugin_load or `hone … --plugin FILE`. The rules at the top of hone.h hold here too.
 
    What must be written: memory, copies, a queue, and work. Work is one node of a model, or a fused group, on
-   tensors that lie in the device's memory. Its meaning is a tensor
-   program; hone_work_define computes it on the calling thread wherever the device's memory can be read by the
-   host, so a device is complete before it has a kernel. What a
-   device refuses runs on the CPU, and Hone puts copies at the borders. */
+   tensors that lie in the device's memory. Its meaning is a tensor program; hone_work_define computes it on
+   the calling thread wherever the device's memory can be read by the host, so a device is complete before it
+   has a kernel. What a device refuses runs on the CPU, and Hone puts copies at the borders. */
 #ifndef HONE_DEVICE_H
 #define HONE_DEVICE_H
 #include "hone/hone.h"
@@ -97,9 +95,8 @@ HONE_API hone_status hone_device_add(const hone_device_table *);
 HONE_API hone_status hone_device_fail(hone_status, const char *message);
 
 /* Loads a file that exports `hone_status hone_plugin(void)` and calls that, which adds devices or ops. It
-   stays until the process ends. A program that is linked with
-   libhone.a must export Hone's names to it (-rdynamic). Fails: IO where it cannot be loaded; as hone_plugin
-   does. */
+   stays until the process ends. A program that is linked with libhone.a must export Hone's names to it
+   (-rdynamic). Fails: IO where it cannot be loaded; as hone_plugin does. */
 HONE_API hone_status hone_plugin_load(const char *file);
 #ifdef __cplusplus
 }

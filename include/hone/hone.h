@@ -137,8 +137,8 @@ HONE_API hone_status hone_map_create(hone_value *keys, hone_value *values, hone_
 
 /* A sequence of maps that share their keys, as classifiers make it, in one piece: `keys`, their vector,
    shared with them, and `values`, a new tensor of numbers [maps, keys]. Fails: NOT_SUPPORTED where the maps
-   do not share their keys, or their values are no vectors of numbers of
-   one type; BAD_INPUT where it is no sequence of maps, or an empty one. */
+   do not share their keys, or their values are no vectors of numbers of one type; BAD_INPUT where it is no
+   sequence of maps, or an empty one. */
 HONE_API hone_status hone_maps_table(const hone_value *, hone_value **keys, hone_value **values);
 
 /* one reference more; returns its argument; NULL is fine */
@@ -183,10 +183,9 @@ HONE_API hone_status hone_value_write(const hone_value *, const char *path);
 
 /* ---- values on devices --------------------------------------------------------------------------------- */
 /* A copy of a numeric tensor in the memory of a device, "plain:0", or back on the host, "cpu"; wherever it
-   was. A tensor on a device has type and shape, but no data and no
-   numbers that the host can read: hone_value_data is NULL, and it cannot be written to a file, compared, put
-   into lists. It is an input for sessions that have that device, and then not copied again; its numbers must
-   not decide shapes. */
+   was. A tensor on a device has type and shape, but no data and no numbers that the host can read:
+   hone_value_data is NULL, and it cannot be written to a file, compared, put into lists. It is an input for
+   sessions that have that device, and then not copied again; its numbers must not decide shapes. */
 HONE_API hone_status hone_value_bring(const hone_value *, const char *device, hone_value **out);
 /* Where it lies: "cpu", or "plain:0". Out: cut to `room` bytes, ends in a zero. */
 HONE_API void hone_value_where(const hone_value *, char *out, size_t room);
@@ -209,11 +208,10 @@ struct DLManagedTensorVersioned;
 HONE_API hone_status hone_value_from_dlpack(struct DLManagedTensor *take, hone_value **out);
 HONE_API hone_status hone_value_from_dlpack_versioned(struct DLManagedTensorVersioned *take,
                                                       hone_value **out);
-/* The same for a tensor on a device that a stream of its maker's may still be working on: all that the stream
-   was given so far is done when this returns. Streams are numbers as in Python's
+/* The same for a tensor on a device that a stream of its maker's may still be working on: all that the
+   stream was given so far is done when this returns. Streams are numbers as in Python's
    __dlpack__(stream=…): for CUDA 1 the legacy default stream, 2 the calling thread's, else a cudaStream_t.
-   The two functions above take a tensor as ready. Fails also: NOT_SUPPORTED for a device without
-   streams. */
+   The two functions above take a tensor as ready. Fails also: NOT_SUPPORTED for a device without streams. */
 #define HONE_STREAM_NONE (-1) /* nothing is under way */
 HONE_API hone_status hone_value_from_dlpack_stream(struct DLManagedTensorVersioned *take, int64_t stream,
                                                    hone_value **out);
@@ -229,13 +227,12 @@ HONE_API hone_status hone_value_to_dlpack_versioned(hone_value *, struct DLManag
 /* ---- ops of your own ----------------------------------------------------------------------------------- */
 /* Adds ops, written as text, to those that models may use: `op my.ops.Swish 1 (x[I..]: T) -> y[I..]: T` and
    its lines; docs/02-programs.md is the language. Once for the process, before the models that use them are
-   loaded; models loaded earlier do not change. Whatever Hone does
-   with its own ops (shapes, fusion, vector code, threads) it does with these.
-   In: `source` names the text in messages; the text need not end in a zero, and is copied. Out: nothing; the
-   ops stay until the process ends, there is nothing to free. Threads: any. Fails: BAD_INPUT with
-   "source:line:column: what"; then none of the text's ops was added.
-   An op must be a program (no `host`, `view` or `control`), be in a domain of its own, and not be there
-   already: the very same text again is fine, another meaning for a name is refused. */
+   loaded; models loaded earlier do not change. Whatever Hone does with its own ops (shapes, fusion, vector
+   code, threads) it does with these. In: `source` names the text in messages; the text need not end in a
+   zero, and is copied. Out: nothing; the ops stay until the process ends, there is nothing to free. Threads:
+   any. Fails: BAD_INPUT with "source:line:column: what"; then none of the text's ops was added. An op must
+   be a program (no `host`, `view` or `control`), be in a domain of its own, and not be there already: the
+   very same text again is fine, another meaning for a name is refused. */
 HONE_API hone_status hone_ops_add(const char *source, const char *text, size_t bytes);
 
 /* ---- models -------------------------------------------------------------------------------------------- */
@@ -279,31 +276,29 @@ typedef struct {
     int plans;     /* plans kept for different shapes, least recently used goes first; 0: 64 */
     int interpret; /* 1: run everything by the interpreter, the definition: slow, for comparing */
     /* 1: time each step, on one thread; 2: on all of the run; report "steps" then has ns and runs. 3: as 2,
-       but on a device that records launches (CUDA) each step's are
-       replayed by themselves, many times over, so that kernels are timed and not launches; a run takes much
-       longer then. */
+       but on a device that records launches (CUDA) each step's are replayed by themselves, many times over,
+       so that kernels are timed and not launches; a run takes much longer then. */
     int profile;
     int64_t limit_ms; /* a run that takes longer fails, at its next step or tile; 0: no limit */
     /* Measured choices (hone_tune, tools.h): a file's name, copied; NULL: what the variable HONE_WISDOM
        names, else the file where hone_tune writes by default, if it is there; "": none, estimates only. A
-       named file that cannot be read is a failure; one that is damaged, or of
-       another machine or other kernels, is not used, and the report "wisdom" says why. Results differ by
-       rounding at most. */
+       named file that cannot be read is a failure; one that is damaged, or of another machine or other
+       kernels, is not used, and the report "wisdom" says why. Results differ by rounding at most. */
     const char *wisdom;
     /* NONE or F32: floats are computed in f32. BF16, F16: sums of products with constant weights
-       (convolutions, matrices) round both factors to it, by AMX or whatever this CPU has, and add in f32; f16
-       may add up to 64 products in f16 first. With BF16 what only such products,
-       depthwise convolutions and their residuals read is stored as bf16 too. All else stays f32, and so do
-       rows whose numbers are beyond f16. Report "steps" says which ran so, hone_machine_report by which
-       kernel. On a CUDA or OpenCL device: what values between nodes are stored in; sums, norms and softmax in
-       f32. HONE_PRECISION_TF32, on CUDA only: values stay f32, products and convolutions go by tensor cores
-       that read 10 of their 23 bits behind the point, and add in f32. */
+       (convolutions, matrices) round both factors to it, by AMX or whatever this CPU has, and add in f32;
+       f16 may add up to 64 products in f16 first. With BF16 what only such products, depthwise convolutions
+       and their residuals read is stored as bf16 too. All else stays f32, and so do rows whose numbers are
+       beyond f16. Report "steps" says which ran so, hone_machine_report by which kernel. On a CUDA or OpenCL
+       device: what values between nodes are stored in; sums, norms and softmax in f32. HONE_PRECISION_TF32,
+       on CUDA only: values stay f32, products and convolutions go by tensor cores that read 10 of their 23
+       bits behind the point, and add in f32. */
     hone_dtype precision;
     /* 1: outputs that a device makes stay in its memory (hone_value_bring); 0: all come to the host */
     int stay;
-    /* Where it runs: "cpu", or a device that was added (hone/device.h), by name and, where there are several,
-       number: "plain:1". NULL: the CPU. Host ops, and what a device
-       refuses, run on the CPU. Copied. A device that is not there, or cannot be had, is a failure. */
+    /* Where it runs: "cpu", or a device that was added (hone/device.h), by name and, where there are
+       several, number: "plain:1". NULL: the CPU. Host ops, and what a device refuses, run on the CPU.
+       Copied. A device that is not there, or cannot be had, is a failure. */
     const char *device;
     /* What runs elsewhere: lines "PATTERN=DEVICE", where the pattern is as of a shell, for names of nodes of
        the optimized graph: "layer4.*=cpu". The last that fits decides.
@@ -324,15 +319,14 @@ HONE_API void hone_options_default(hone_options *); /* fills all fields; then se
 HONE_API hone_status hone_session_create(const hone_model *, const hone_options *, hone_session **out);
 HONE_API void hone_session_free(hone_session *);
 
-/* One run.
-   In: in[k] is the k-th input of the model (NULL: an optional one left out), read during the call only. Out:
-   out[k], for every output: where it is NULL a new value is made; where it holds a tensor of the right type
-   and shape, that one is filled, which must not be an input or
-   another output; where it holds anything else, that is freed and replaced. Ownership: of the references in
-   `out`, the caller's before and after. Threads: one run at a time; a second one at the same time is refused.
-   Fails: BAD_INPUT for inputs that do not fit, naming the input; what a model's data make impossible (an
-   index outside, a wrong shape), naming the node. Then every out[k] is the reference it was; a tensor that
-   was to be filled may hold anything. The session stays usable. */
+/* One run. In: in[k] is the k-th input of the model (NULL: an optional one left out), read during the call
+   only. Out: out[k], for every output: where it is NULL a new value is made; where it holds a tensor of the
+   right type and shape, that one is filled, which must not be an input or another output; where it holds
+   anything else, that is freed and replaced. Ownership: of the references in `out`, the caller's before and
+   after. Threads: one run at a time; a second one at the same time is refused. Fails: BAD_INPUT for inputs
+   that do not fit, naming the input; what a model's data make impossible (an index outside, a wrong shape),
+   naming the node. Then every out[k] is the reference it was; a tensor that was to be filled may hold
+   anything. The session stays usable. */
 HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hone_value **out);
 
 /* ---- reports: one JSON document a topic ---------------------------------------------------------------- */
@@ -340,25 +334,24 @@ HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hon
    each, inputs and outputs with dtype and dims, nodes, parameters, parameter_bytes, ops by count), "nodes"
    (one object a node: name, op, inputs with shapes, outputs, flops, bytes), "passes" (what each did), "text"
    (the graph as text, one string), "graph" (all of it, to draw: a list of graphs, bodies after the model's
-   own, with vars, attributes, constants' statistics), "file" (what the
-   file says of itself: ir_version, producer_name, producer_version, domain, model_version, doc_string,
-   graph_name, graph_doc_string; opsets and metadata, a pair each; inputs and
-   outputs with type and dims in ONNX's words, "seq(map(int64,tensor(float)))", defaults among the inputs;
-   empty for zoo:). Session topics, after a run: "memory" (arena_bytes, sum_bytes, lower_bound_bytes,
-   packed_bytes, steps, plans), "copies" (in_bytes, out_bytes, across_bytes, within_bytes: what the last run
-   copied to devices, back, from one to another and inside of one, with its bodies; constant_bytes), "steps"
-   (one object a step: node, op, parts (the ops of a fused node), tactic, tiles, ns, runs; on a device bytes
-   (read and written by it, as stored) and, where they were timed, launches (of kernels); and where there was
-   something to choose, problem, choice and by, "wisdom" or "estimate"), "wisdom" (file,
-   "" for none; choices in it; used, by steps of this plan; why it is not used, or ""). Not while the session
-   runs. Out: text that ends in a zero, to be freed with hone_text_release. Fails: BAD_INPUT for a topic that
-   is none, naming those there are. */
+   own, with vars, attributes, constants' statistics), "file" (what the file says of itself: ir_version,
+   producer_name, producer_version, domain, model_version, doc_string, graph_name, graph_doc_string; opsets
+   and metadata, a pair each; inputs and outputs with type and dims in ONNX's words,
+   "seq(map(int64,tensor(float)))", defaults among the inputs; empty for zoo:). Session topics, after a run:
+   "memory" (arena_bytes, sum_bytes, lower_bound_bytes, packed_bytes, steps, plans), "copies" (in_bytes,
+   out_bytes, across_bytes, within_bytes: what the last run copied to devices, back, from one to another and
+   inside of one, with its bodies; constant_bytes), "steps" (one object a step: node, op, parts (the ops of a
+   fused node), tactic, tiles, ns, runs; on a device bytes (read and written by it, as stored) and, where
+   they were timed, launches (of kernels); and where there was something to choose, problem, choice and by,
+   "wisdom" or "estimate"), "wisdom" (file, "" for none; choices in it; used, by steps of this plan; why it
+   is not used, or ""). Not while the session runs. Out: text that ends in a zero, to be freed with
+   hone_text_release. Fails: BAD_INPUT for a topic that is none, naming those there are. */
 HONE_API hone_status hone_model_report(const hone_model *, const char *topic, char **out);
 HONE_API hone_status hone_session_report(const hone_session *, const char *topic, char **out);
 
-/* What a node of the optimized graph means: its op row, its instance and, where `c` is 1, its C (2, 3, 4: its
-   kernels in OpenCL C, CUDA C, HIP), as plain text. In: `node`, its name or its
-   number. Out and failure as above. */
+/* What a node of the optimized graph means: its op row, its instance and, where `c` is 1, its C (2, 3, 4:
+   its kernels in OpenCL C, CUDA C, HIP), as plain text. In: `node`, its name or its number. Out and failure
+   as above. */
 HONE_API hone_status hone_model_explain(const hone_model *, const char *node, int c, char **out);
 HONE_API void hone_text_release(char *); /* NULL is fine */
 

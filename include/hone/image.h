@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
    image.h: pictures as inputs. A file's bytes → a u8 tensor; u8 tensors → the tensor a model wants.
 
-   PNG, JPEG, JPEG 2000, WebP, BMP, PNM and TIFF, found by their first bytes; all but BMP and PNM by libraries
-   that are loaded when they are first wanted (the error names the package of one that is not there). A
-   picture has at most 2^20 columns, 2^20 rows and 2^27 pixels in all. Samples become 8 bits; alpha is
-   dropped; no orientation tag and no colour profile is applied. All functions
-   may be called from any thread. */
+   PNG, JPEG, JPEG 2000, WebP, BMP, PNM and TIFF, found by their first bytes; all but BMP and PNM by
+   libraries that are loaded when they are first wanted (the error names the package of one that is not
+   there). A picture has at most 2^20 columns, 2^20 rows and 2^27 pixels in all. Samples become 8 bits; alpha
+   is dropped; no orientation tag and no colour profile is applied. All functions may be called from any
+   thread. */
 #ifndef HONE_IMAGE_H
 #define HONE_IMAGE_H
 #include "hone/hone.h"

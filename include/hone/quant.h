@@ -18,13 +18,12 @@ typedef struct {
     void *arg;
 } hone_samples;
 
-/* Samples from files, for a model: folders of pictures (found in folders inside too), pictures, .npy and .npz
-   whose first dim is the samples (an array of a .npz goes to the input of its
-   name; a .npy to the first input, or as NAME=FILE), IDX files, folders with input_0.pb …, or with such
-   folders in them. One kind at a time. In: recipe, of pictures and of arrays of u8 that are pictures, or
-   NULL: what the input's shape suggests. The model and the files must outlive it.
-   Out: to be closed with hone_samples_close. Fails: BAD_INPUT for what is none of these, or does not fit the
-   model. */
+/* Samples from files, for a model: folders of pictures (found in folders inside too), pictures, .npy and
+   .npz whose first dim is the samples (an array of a .npz goes to the input of its name; a .npy to the first
+   input, or as NAME=FILE), IDX files, folders with input_0.pb …, or with such folders in them. One kind at a
+   time. In: recipe, of pictures and of arrays of u8 that are pictures, or NULL: what the input's shape
+   suggests. The model and the files must outlive it. Out: to be closed with hone_samples_close. Fails:
+   BAD_INPUT for what is none of these, or does not fit the model. */
 HONE_API hone_status hone_samples_open(const hone_model *, const char *const *paths, int n,
                                        const hone_image_recipe *, hone_samples *out);
 /* Samples of text, for a model that reads tokens, through a tokenizer.json of Hugging Face (WordPiece, BPE):
@@ -122,11 +121,10 @@ typedef struct {
     int reserved[8]; /* zero */
 } hone_quantizing_weights;
 
-/* Quantizes a model and writes it as standard ONNX (`to`, whole or not at all).
-   Out: a report, as JSON, to be freed with hone_text_release. Fails: BAD_INPUT for a model or samples that
-   are wrong, a name that is none, or an accuracy that cannot be kept;
-   IO for a file that cannot be written. Threads: not while something else runs in this process, because
-   layers are timed. */
+/* Quantizes a model and writes it as standard ONNX (`to`, whole or not at all). Out: a report, as JSON, to
+   be freed with hone_text_release. Fails: BAD_INPUT for a model or samples that are wrong, a name that is
+   none, or an accuracy that cannot be kept; IO for a file that cannot be written. Threads: not while
+   something else runs in this process, because layers are timed. */
 HONE_API hone_status hone_quantize(const char *model, const hone_quantizing *, const char *to, char **report);
 
 /* Which tensors of a model leave f16's range on these samples: it is run on them in f32, on the CPU, and what

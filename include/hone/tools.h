@@ -19,8 +19,8 @@ HONE_API void hone_compare(const hone_value *got, const hone_value *want, double
                            hone_difference *out);
 /* The same for tensors of numbers that two programs made: element by element in memory's order, whatever
    their shapes and types, and measured by the largest magnitude of `want`, by which sums in another order
-   differ: max_rel is max_abs over it (infinite: it is all zeros, a NaN or an
-   infinity stands on one side only, or they differ in size), and is at most `tolerance` where it is ok. */
+   differ: max_rel is max_abs over it (infinite: it is all zeros, a NaN or an infinity stands on one side
+   only, or they differ in size), and is at most `tolerance` where it is ok. */
 HONE_API void hone_compare_answers(const hone_value *got, const hone_value *want, double tolerance,
                                    hone_difference *out);
 /* Runs one ONNX backend case: FOLDER/model.onnx with every FOLDER/test_data_set_*. passed 1, failed 0,
@@ -51,16 +51,15 @@ typedef struct {
 } hone_shape;
 /* What a run with inputs of these shapes, one an input of the model, would do; nothing is run. whole (false:
    the shapes after cut_at depend on the numbers of waits_for, and are planned when those are there),
-   arena_bytes, lower_bound_bytes, sum_bytes, scratch_bytes (a thread),
-   packed_bytes, input_bytes, output_bytes, parameter_bytes; flops, bytes and known, of the model and one
-   object a node; blocks (pieces of the arena: name, bytes, at, first and last step), used (bytes of the arena
-   in use, one number a step), steps (number of the node, node, op,
-   tactic, tiles). Fails where a run with these shapes would fail before it begins. */
+   arena_bytes, lower_bound_bytes, sum_bytes, scratch_bytes (a thread), packed_bytes, input_bytes,
+   output_bytes, parameter_bytes; flops, bytes and known, of the model and one object a node; blocks (pieces
+   of the arena: name, bytes, at, first and last step), used (bytes of the arena in use, one number a step),
+   steps (number of the node, node, op, tactic, tiles). Fails where a run with these shapes would fail before
+   it begins. */
 HONE_API hone_status hone_model_plan(const hone_model *, const hone_shape *in, char **out);
 /* The same with a session's options, of which threads, precision, device and place count. A step says its
-   device; devices: name, steps, arena_bytes of each; copies, and
-   copied_bytes a run, between their memories; host: nodes that go to the CPU instead of the device that was
-   asked for, and why. */
+   device; devices: name, steps, arena_bytes of each; copies, and copied_bytes a run, between their memories;
+   host: nodes that go to the CPU instead of the device that was asked for, and why. */
 HONE_API hone_status hone_model_plan_with(const hone_model *, const hone_options *, const hone_shape *in,
                                           char **out);
 /* The graph of a file as imported, before any pass: a list of graphs, the model's first, then bodies, as the
@@ -74,14 +73,13 @@ HONE_API hone_status hone_not_source(const char *model, const char *path);
    family). measure 1: also measured, a copy and multiply-adds on one thread and on all, in about a second;
    noisy where others use the machine. */
 HONE_API hone_status hone_machine_report(int measure, char **out);
-/* The other devices: what each is, or what it would want; measure 1: its copies and multiply-adds. Opens them
-   all: a process that forks afterwards cannot use them in its
-   children. */
+/* The other devices: what each is, or what it would want; measure 1: its copies and multiply-adds. Opens
+   them all: a process that forks afterwards cannot use them in its children. */
 HONE_API hone_status hone_device_report(int measure, char **out);
 /* The two figures alone, on so many threads: what a run is held against (a roofline). In: threads, 0 for all
    cores; more than there are cores is as many as there are. Out: what was measured, in about a quarter of a
-   second; the best of many short rounds, so that other work on
-   the machine spoils it late. Threads: not while something else runs in this process. */
+   second; the best of many short rounds, so that other work on the machine spoils it late. Threads: not
+   while something else runs in this process. */
 typedef struct {
     int threads;
     /* bytes read and as many written, counted once; 0: no memory to measure it with */
@@ -91,15 +89,15 @@ typedef struct {
 } hone_speed;
 HONE_API hone_status hone_machine_speed(int threads, hone_speed *out);
 /* The same of a device, "cuda:0": a copy within its memory, and large products in this precision (F32:
-   multiply-adds) by the kernel that networks get. Out: threads 0; figures
-   that a device cannot say are 0. Fails where it is not there. */
+   multiply-adds) by the kernel that networks get. Out: threads 0; figures that a device cannot say are 0.
+   Fails where it is not there. */
 HONE_API hone_status hone_device_speed(const char *device, hone_dtype precision, hone_speed *out);
 
 /* A name or text out of a model, so that it can be shown on a terminal: control characters, marks that turn
    the direction of text and bytes that are no UTF-8 are written as \n, \x1b, \u202e; all else stays.
-   hone_error() is so already; names of ports and strings of tensors are as they
-   stand in the model. Out: a copy, cut to `room` bytes, that ends in a zero; the bytes written, without that
-   zero. lines 1: line ends stay. */
+   hone_error() is so already; names of ports and strings of tensors are as they stand in the model. Out: a
+   copy, cut to `room` bytes, that ends in a zero; the bytes written, without that zero. lines 1: line ends
+   stay. */
 HONE_API size_t hone_text_visible(char *out, size_t room, const char *text, size_t bytes, int lines);
 
 /* One array of a NumPy archive (.npz) by its name, as numpy.savez or savez_compressed wrote it; and the names
@@ -118,16 +116,15 @@ HONE_API const char *hone_nearest(const char *word, size_t bytes, const char *co
 /* ---- tuning -------------------------------------------------------------------------------------------- */
 /* Measures, with these inputs on this machine, the choices there are for each distinct problem of a model
    (panel widths, blocks, ways to convolve), and writes the best as wisdom (hone_options): beside it, in
-   FILE.trials, all that was measured, with which a later call goes on
-   where this one stopped. A call measures in rounds, each choice within the model as it runs; what was best
-   is measured again against the estimate, and at last the whole model with and without, in turns; where that
-   is not faster, nothing is written. In: inputs as for a run; options, or NULL for the defaults. Out: a
-   report, as JSON: file, seconds, rounds, tried, candidates, resumed
-   (trials of earlier calls), complete (nothing is left to try), note, problems (problem, nodes, layers,
-   estimate and best with choice and ns, gain, tried, candidates), model (before_ms, after_ms, gain, runs),
-   kept. Free it with hone_text_release. Threads: not while something else
-   runs in this process. Fails: as a run does; IO where the file cannot be written; BAD_INPUT where it holds
-   something that is no wisdom. */
+   FILE.trials, all that was measured, with which a later call goes on where this one stopped. A call
+   measures in rounds, each choice within the model as it runs; what was best is measured again against the
+   estimate, and at last the whole model with and without, in turns; where that is not faster, nothing is
+   written. In: inputs as for a run; options, or NULL for the defaults. Out: a report, as JSON: file,
+   seconds, rounds, tried, candidates, resumed (trials of earlier calls), complete (nothing is left to try),
+   note, problems (problem, nodes, layers, estimate and best with choice and ns, gain, tried, candidates),
+   model (before_ms, after_ms, gain, runs), kept. Free it with hone_text_release. Threads: not while
+   something else runs in this process. Fails: as a run does; IO where the file cannot be written; BAD_INPUT
+   where it holds something that is no wisdom. */
 typedef struct {
     double seconds;   /* 0: 30 */
     int threads;      /* of a run, at most; 0: all cores */

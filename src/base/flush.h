@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    flush: whether numbers below the smallest normal one count as zero, in the calling thread. A multiply-add
-   that meets one takes a hundred times as long on many CPUs,
-   and trained weights do have some: one layer of a text reader took two thirds of its time for 3530 of them.
-   Steps that are sums of products run so (step.h). */
+   that meets one takes a hundred times as long on many CPUs, and trained weights do have some: one layer of
+   a text reader took two thirds of its time for 3530 of them. Steps that are sums of products run so
+   (step.h). */
 #ifndef HONE_BASE_FLUSH_H
 #define HONE_BASE_FLUSH_H
 #include <stdint.h>

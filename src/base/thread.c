@@ -38,9 +38,9 @@ static void wake(atomic_uint *at, int sleepers) {
     syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
 }
 
-/* Another process is busy on a core that we sent a worker to (see send): who yields there comes back late. It
-   then sleeps as soon as it can, and all are left where the system
-   wakes them for a tenth of a second, and twice as long each time that this was too short. */
+/* Another process is busy on a core that we sent a worker to (see send): who yields there comes back late.
+   It then sleeps as soon as it can, and all are left where the system wakes them for a tenth of a second,
+   and twice as long each time that this was too short. */
 enum { LATE_NS = 1000000 };
 static const uint64_t LEFT_NS = 100000000, LEFT_MOST_NS = 16000000000, RECENT_NS = 1000000000;
 static _Atomic uint64_t left_until, left_for;
@@ -158,11 +158,11 @@ static void after_fork(void) {
 }
 
 /* A thread that is woken often begins on the core of the one that wakes it, and stays there for milliseconds
-   though another is idle: one first run in five took as long with two threads as
-   with one, and a run after a pause twice as long. So a sleeper is told to keep off that core, and takes it
-   back itself. That costs a microsecond each; where cores are many an idle
-   one is found without. Where another process is busy on the other cores the system knows better, and who is
-   sent there finds out: it begins late, or loses its core meanwhile. */
+   though another is idle: one first run in five took as long with two threads as with one, and a run after a
+   pause twice as long. So a sleeper is told to keep off that core, and takes it back itself. That costs a
+   microsecond each; where cores are many an idle one is found without. Where another process is busy on the
+   other cores the system knows better, and who is sent there finds out: it begins late, or loses its core
+   meanwhile. */
 enum { FEW_CORES = 8 };
 typedef struct {
     uint64_t clock, own; /* time, and this thread's */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   box: what a step touches of one operand, as memory: runs of bytes without gaps, at nested counts and steps.
-   Parts of a Concat interleave in one block, so first and last
-   byte alone would say that they overlap. */
+   box: what a step touches of one operand, as memory: runs of bytes without gaps, at nested counts and
+   steps. Parts of a Concat interleave in one block, so first and last byte alone would say that they
+   overlap. */
 #ifndef HONE_DEVICE_BOX_H
 #define HONE_DEVICE_BOX_H
 #include "base/mem.h"

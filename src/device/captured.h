@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
    captured: segments whose launches a device has recorded (a CUDA graph), so that one call starts them all.
-   It knows neither steps nor kernels: a run is known by a key, all
-   numbers that decide what its launches are (the segment, the address of every base, scratch). Equal keys,
-   equal launches: so memory may move and plans may go, and what was
-   recorded of them is not found again, no more.
+   It knows neither steps nor kernels: a run is known by a key, all numbers that decide what its launches are
+   (the segment, the address of every base, scratch). Equal keys, equal launches: so memory may move and
+   plans may go, and what was recorded of them is not found again, no more.
 
-   The first two runs of a key launch plainly, the third records; HONE_CAPTURE=n makes it the n-th, 0 never. A
-   queue has at most 16 graphs: the least recently used makes room,
-   but not for one that comes round less often than it does. */
+   The first two runs of a key launch plainly, the third records; HONE_CAPTURE=n makes it the n-th, 0 never.
+   A queue has at most 16 graphs: the least recently used makes room, but not for one that comes round less
+   often than it does. */
 #ifndef HONE_DEVICE_CAPTURED_H
 #define HONE_DEVICE_CAPTURED_H
 #include "base/mem.h"

@@ -3,10 +3,9 @@
    device by this table only; what is below (cpu/ …) is its own.
 
    A plan's steps go to devices as segments: steps one after another on one device, which it runs in its own
-   way, the CPU by a team of threads that enters a segment once. A
-   host step belongs to whoever runs the segment (run/): the CPU calls it back in its turn, no other device is
-   given one. What a session needs to run segments one after
-   another (scratch, a stream, a workspace, captured graphs) is its queue.
+   way, the CPU by a team of threads that enters a segment once. A host step belongs to whoever runs the
+   segment (run/): the CPU calls it back in its turn, no other device is given one. What a session needs to
+   run segments one after another (scratch, a stream, a workspace, captured graphs) is its queue.
 
    A device has the host's memory, or memory of its own: then its bases are handles that only it can read,
    plans keep blocks there, and copies stand at the borders. */
@@ -52,8 +51,8 @@ typedef struct {
     const uint8_t *wanted_space;
 } hone_bind_options;
 /* An instance whose tensors have places: its numbers, as recognition takes them (loops/match_affine.h), and
-   the rest. Places and strides of temporaries are filled in by the
-   device. What is constant may be packed ahead. */
+   the rest. Places and strides of temporaries are filled in by the device. What is constant may be packed
+   ahead. */
 typedef struct {
     union {
         hone_sized sized;
@@ -76,9 +75,9 @@ typedef struct {
 } hone_device_call;
 _Static_assert(offsetof(hone_device_call, cache) == offsetof(hone_sized, cache), "names of the same");
 
-/* A host op that a device may have a function for: its operands dense, in its memory. Results whose size only
-   the data say have room for the most there can be; how many there are
-   of them is a number in memory, which the host reads where it wants to know. */
+/* A host op that a device may have a function for: its operands dense, in its memory. Results whose size
+   only the data say have room for the most there can be; how many there are of them is a number in memory,
+   which the host reads where it wants to know. */
 enum { HONE_MOST_FUNCTION = 12 }; /* inputs, outputs and the count */
 typedef struct {
     const hone_node *of;
@@ -102,8 +101,8 @@ typedef struct {     /* some steps of a plan, one after another */
     size_t scratch_bytes; /* the most that one of them wants, a thread */
     int threads;          /* at most so many */
     /* 0; ALONE: each step is timed, on one thread; ALL: on as many as there are; BUSY: what the busiest of
-       them had of a core; REPLAYED: as ALL, but where a device records
-       launches each step's are replayed by themselves, and no launch is counted */
+       them had of a core; REPLAYED: as ALL, but where a device records launches each step's are replayed by
+       themselves, and no launch is counted */
     int profile;
     uint64_t until; /* the clock at which it must be over, limit_ms after the run began; 0: whenever */
     int64_t limit_ms;
@@ -146,8 +145,9 @@ struct hone_device {
     /* All steps of a plan are there and no memory is placed yet: what they can still do for one another.
        Steps of other devices may stand between its own. NULL: nothing. */
     hone_status (*join)(hone_steps *);
-    /* Memory is placed: what of a segment's steps follows from that (arguments of kernels), into the plan's
-       arena; run gets it as `sealed`. NULL: nothing. */
+    /* Memory is placed, and what is stored in halves is known: what of a segment's steps follows from that
+       (printed kernels are printed and compiled here), into the plan's arena; run gets it as `sealed`. NULL:
+       nothing. */
     hone_status (*seal)(hone_arena *, const hone_step *, int n, const void **sealed);
     hone_status (*open)(const hone_device *, int number, hone_queue **out);
     void (*close)(hone_queue *); /* NULL is fine */

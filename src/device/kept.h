@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    kept: compiled programs on disk. A file is known by what its program was made of (text, compiler, device),
-   is written whole or not at all, and counts as none where it
-   is another's or damaged: so processes may share a folder, and what cannot be kept is compiled again, no
-   more. */
+   is written whole or not at all, and counts as none where it is another's or damaged: so processes may
+   share a folder, and what cannot be kept is compiled again, no more. */
 #ifndef HONE_DEVICE_KEPT_H
 #define HONE_DEVICE_KEPT_H
 #include "base/mem.h"

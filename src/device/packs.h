@@ -27,10 +27,9 @@ typedef struct hone_packs hone_packs;
 /* which stay its owner's; their number is asked for when one is packed. NULL: no memory */
 hone_packs *hone_packs_create(const hone_constants *);
 void hone_packs_destroy(hone_packs *);
-/* A packed form: key: n numbers that, with the source, say all about it. The first time `fill(arg, dst, part,
-   parts)` is noted, which hone_packs_fill calls for each of
-   its parts, on any thread; arg is copied, and what it points to must live until then. Returns its base;
-   HONE_BASE_NONE: no memory. */
+/* A packed form: key: n numbers that, with the source, say all about it. The first time `fill(arg, dst,
+   part, parts)` is noted, which hone_packs_fill calls for each of its parts, on any thread; arg is copied,
+   and what it points to must live until then. Returns its base; HONE_BASE_NONE: no memory. */
 typedef struct {
     const void *source;
     size_t source_bytes, bytes;

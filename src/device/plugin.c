@@ -76,7 +76,7 @@ static hone_status bind(hone_steps *s, const hone_device_call *c) {
     hone_tensor_view *place = HONE_NEW_N(s->arena, hone_tensor_view, in->n_tensor + 1);
     hone_param *param = hone_arena_copy(s->arena, c->param, sizeof *param * (size_t)in->n_param);
     int64_t(*dims)[HONE_MAX_RANK] = hone_arena_alloc(s->arena, sizeof *dims * (size_t)(in->n_tensor + 1));
-    if (!w || !place || !param || !dims) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!w || !place || !param || !dims) return hone_steps_no_memory();
     *w = (hone_work){in, param, place, dims, c->of};
     HONE_TRY(hone_steps_whole(s, c, (hone_step){.tactic = c->unit->row->name, .data = w}));
     for (int t = 0; t < in->n_tensor; t++) {

@@ -22,7 +22,9 @@ typedef struct { /* of a step; kernels when memory is placed: then it is known w
     int64_t *stride; /* HONE_MAX_RANK a tensor */
     hone_dtype half; /* f16 or bf16, if floats may be stored so; else NONE */
     hone_printed_own own;
-    const char *row; /* of printed kernels: what was chosen for them, and by what */
+    /* of an instance whose kernels are all printed: the device's name and measured choices, for
+       hone_printed_choose, and what it chose. decision NULL: nothing to choose */
+    const char *row;
     const struct hone_wisdom *wisdom;
     hone_decision *decision;
     hone_kernels kernels;
@@ -108,7 +110,7 @@ const char *hone_printed_refuses(const hone_device *d, const hone_instance *in) 
 }
 static hone_status lay_scratch(hone_arena *arena, work *w) {
     int64_t *at = HONE_NEW_N(arena, int64_t, w->kernels.n_scratch + 1);
-    if (!at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!at) return hone_steps_no_memory();
     for (int k = 0; k < w->kernels.n_scratch; k++)
         at[k] = w->scratch_bytes, w->scratch_bytes += (w->kernels.scratch_bytes[k] + 255) / 256 * 256;
     w->scratch_at = at;
@@ -120,28 +122,27 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     int64_t *stride = HONE_NEW_N(s->arena, int64_t, in->n_tensor * HONE_MAX_RANK + 1);
     if (!w || !stride ||
         !(w->param = hone_arena_copy(s->arena, c->param, sizeof *c->param * (size_t)in->n_param)))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        return hone_steps_no_memory();
     HONE_TRY(hone_printed_gpu_of(c->unit->row, c->unit->number, &w->gpu));
     const hone_printed_driver *d = w->gpu->driver;
     w->in = in, w->stride = stride;
     const bool halves = c->how.precision == HONE_DTYPE_F16 || c->how.precision == HONE_DTYPE_BF16;
-    bool kept = halves && c->keep_f32;
-    hone_device_call call = *c; /* what stays f32 multiplies in tf32, where the device has that */
-    if (kept) call.how.precision = HONE_PRECISION_TF32;
+    bool stays = halves && c->keep_f32; /* f32 in memory */
+    hone_device_call call = *c;         /* what stays f32 multiplies in tf32, where the device has that */
+    if (stays) call.how.precision = HONE_PRECISION_TF32;
     if (d->own_match) HONE_TRY(d->own_match(w->gpu->gpu, s->arena, &call, &w->own));
     if (w->own.beyond) {
-        kept = true, call.how.precision = HONE_PRECISION_TF32;
+        stays = true, call.how.precision = HONE_PRECISION_TF32;
         HONE_TRY(d->own_match(w->gpu->gpu, s->arena, &call, &w->own));
     }
-    if (halves && !kept) w->half = c->how.precision;
+    if (halves && !stays) w->half = c->how.precision;
     const char *tactic = w->own.of ? w->own.tactic : "printed";
-    if (kept)
+    if (stays)
         tactic = !w->own.of ? "printed f32" : !strcmp(tactic, "kernel") ? "kernel f32" : "tensor cores tf32";
     hone_step step = {.tactic = tactic, .data = w};
     step.decision = w->own.decision;
     if (!w->own.of) { /* its schedules are chosen when the kernels are printed */
-        if (!(w->decision = hone_arena_alloc(s->arena, sizeof *w->decision)))
-            return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (!(w->decision = hone_arena_alloc(s->arena, sizeof *w->decision))) return hone_steps_no_memory();
         step.decision = w->decision, w->row = c->unit->row->name, w->wisdom = c->how.wisdom;
     }
     /* what a program keeps for itself stays f32: sums, statistics of rows */
@@ -179,7 +180,7 @@ static hone_status lower(hone_arena *arena, const hone_step *s) {
     work *w = (work *)(uintptr_t)s->data; /* bind made it in this plan's arena, and nobody has read it yet */
     if (!w->in) return HONE_OK;
     taking t = {.w = w, .in = stored(arena, s), .ref = s->ref};
-    if (!t.in) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!t.in) return hone_steps_no_memory();
     const hone_taker taker = {&t, take};
     HONE_TRY(hone_kernels_make(arena, &w->gpu->target, t.in, w->param, w->stride, w->own.of ? &taker : NULL,
                                &w->kernels));
@@ -201,7 +202,7 @@ hone_status hone_printed_function(hone_steps *s, const hone_function_call *c) {
     work *w = HONE_NEW(s->arena, work);
     hone_access *access = HONE_NEW(s->arena, hone_access);
     hone_box *box = HONE_NEW_N(s->arena, hone_box, n);
-    if (!w || !access || !box) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!w || !access || !box) return hone_steps_no_memory();
     HONE_TRY(hone_printed_gpu_of(c->unit->row, c->unit->number, &w->gpu));
     HONE_TRY(hone_function_make(s->arena, &w->gpu->target, c, &w->kernels));
     HONE_TRY(lay_scratch(s->arena, w));
@@ -373,7 +374,7 @@ hone_status hone_printed_seal(hone_arena *arena, const hone_step *step, int n, c
         n_launch += ((const work *)step[k].data)->kernels.n_launch;
     }
     if (!out || !(out->kernel = HONE_NEW_N(arena, void *, n_launch + 1)) || !survey(arena, step, n, out))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        return hone_steps_no_memory();
     *sealed = out;
     if (!n_launch) return HONE_OK;
     hone_printed_gpu *g = ((const work *)step[0].data)->gpu;
@@ -607,7 +608,7 @@ static hone_status run_steps(void *arg) {
         if (timed && !by_itself) HONE_TRY(d->time_begin(r->q->queue));
         if (g->profile) s->launches = launches_of(s->data);
         alone one = {r->q, g, s, kernel, r->first + k};
-        HONE_TRY(by_itself ? time_step(&one, &seconds) : run_alone(&one));
+        HONE_TRY(by_itself ? time_step(&one, &seconds) : run_step(r->q, g, s, kernel, one.where));
         kernel += ((const work *)s->data)->kernels.n_launch;
         if (!g->profile) continue;
         if (!by_itself) HONE_TRY(timed ? d->time_end(r->q->queue, &seconds) : d->wait(r->q->queue));

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   printed: devices whose steps are printed kernels (loops/kernel.h): whatever a program says runs there, with
-   no line for any op. What differs between CUDA and OpenCL is a
-   table of a dozen functions, the driver; everything a row of device.h wants beside that is written here
-   once.
+   printed: devices whose steps are printed kernels (loops/kernel.h): whatever a program says runs there,
+   with no line for any op. What differs between CUDA and OpenCL is a table of functions, the driver;
+   everything a row of device.h wants beside that is written here once.
 
    Kernels are compiled when a plan's memory has been placed, all that a segment still lacks as one program,
-   and kept for the process by their names (equal names, equal
-   texts); compiled programs are kept on disk by the driver. A run launches; it compiles and allocates
-   nothing, but for scratch that grows. */
+   and kept for the process by their names (equal names, equal texts); compiled programs are kept on disk by
+   the driver. A run launches; it compiles and allocates nothing, but for scratch that grows. */
 #ifndef HONE_DEVICE_PRINTED_H
 #define HONE_DEVICE_PRINTED_H
 #include <pthread.h>
@@ -36,7 +34,7 @@ typedef struct {
     void *of;                       /* the driver's; NULL: no stage is theirs */
     const char *tactic;             /* their name in reports */
     struct hone_decision *decision; /* of the step, or NULL: nothing to choose */
-    bool beyond;                    /* it has weights that leave f16's range, and is to stay f32 */
+    bool beyond; /* it has weights that leave f16's range: nothing is taken yet, and it is to stay f32 */
 } hone_printed_own;
 typedef struct {                     /* where things are in a run */
     const hone_printed_arg *ref;     /* of a step: memory and offset */

@@ -93,6 +93,9 @@ typedef struct hone_steps { /* a plan in the making */
     hone_vec(hone_ref *) patch;
     uint8_t space; /* of new blocks */
 } hone_steps;
+static inline hone_status hone_steps_no_memory(void) {
+    return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+}
 /* A new block, alive from the step that is added next. -1: no memory or overflow. */
 int hone_steps_block(hone_steps *, int64_t bytes);
 /* Adds a step with these refs (kept where they are, in the arena); they keep their blocks alive up to it. */

@@ -18,9 +18,9 @@ hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n)
         if (refs[k].base != HONE_BASE_ARENA) continue;
         hone_block *b = s->block.at + refs[k].block;
         b->last = s->step.n, b->plain |= k > 63 || !(step.half_able >> k & 1);
-        if (!hone_push(&s->patch, refs + k)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (!hone_push(&s->patch, refs + k)) return hone_steps_no_memory();
     }
-    return hone_push(&s->step, step) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    return hone_push(&s->step, step) ? HONE_OK : hone_steps_no_memory();
 }
 
 void hone_steps_halve(hone_steps *s) {

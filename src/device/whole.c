@@ -5,7 +5,6 @@
 
 #include "device/device.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 static hone_status lay(hone_steps *s, const hone_device_call *c, int t) {
     const hone_tensor *w = c->instance->tensor + t;
     int64_t n = 1;
@@ -36,7 +35,7 @@ hone_status hone_steps_whole_with(hone_steps *s, const hone_device_call *c, hone
     hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, n + n_more + 1);
     hone_box *box = HONE_NEW_N(s->arena, hone_box, n + n_more + 1);
     hone_access *access = HONE_NEW(s->arena, hone_access);
-    if (!ref || !box || !access) return no_memory();
+    if (!ref || !box || !access) return hone_steps_no_memory();
     *access = (hone_access){.box = box, .n_ref = n + n_more};
     uint64_t uses = 0; /* an operand may be there for its type alone */
     for (int k = 0; k < in->n_stage; k++) uses |= in->stage[k].uses;
@@ -47,12 +46,13 @@ hone_status hone_steps_whole_with(hone_steps *s, const hone_device_call *c, hone
         for (int k = 0; k < w->rank; k++) extent[k] = c->param[w->dim[k]].i;
         if (!hone_box_make(s->arena, extent, c->stride[t], w->rank, (int64_t)hone_dtypes[w->dtype].bytes,
                            box + t))
-            return no_memory();
+            return hone_steps_no_memory();
         ref[t] = unread >> t & 1 ? (hone_ref){HONE_BASE_NONE, -1, 0} : c->ref[t];
         *(w->role == HONE_ROLE_IN ? &access->reads : &access->writes) |= uses & (uint64_t)1 << t;
     }
     for (int k = 0; k < n_more; k++) {
-        if (!hone_box_make(s->arena, bytes + k, (const int64_t[]){1}, 1, 1, box + n + k)) return no_memory();
+        if (!hone_box_make(s->arena, bytes + k, (const int64_t[]){1}, 1, 1, box + n + k))
+            return hone_steps_no_memory();
         ref[n + k] = more[k], access->reads |= (uint64_t)1 << (n + k);
     }
     step.node = c->node, step.of = c->of, step.access = access, step.tiles = 1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    regex: does a whole string match, and where is the first, longest piece that does? RE2's syntax without
-   Unicode classes (\pL), \C, \Q…\E and multi-line mode; patterns with
-   these are refused.
+   Unicode classes (\pL), \C, \Q…\E and multi-line mode; patterns with these are refused.
 
    A pattern becomes a small program; matching runs all its threads side by side, so time is pattern × text
    whatever the pattern is. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
    image: pictures in. Bytes of a file → rows of 8-bit pixels, by the libraries that everybody uses
-   (library.h); BMP and PNM, which have none, by ourselves. One file a
-   format; each format is a row of the table in image.c. include/hone/image.h is the door for others.
+   (library.h); BMP and PNM, which have none, by ourselves. One file a format; each format is a row of the
+   table in image.c. include/hone/image.h is the door for others.
 
    Files are hostile. No picture above HONE_IMAGE_SIDE or HONE_IMAGE_PIXELS is made, and before anything is
-   allocated it is asked whether so short a file can hold so large
-   a picture, where the format lets one know. */
+   allocated it is asked whether so short a file can hold so large a picture, where the format lets one know.
+   */
 #ifndef HONE_IMAGE_IMAGE_H
 #define HONE_IMAGE_IMAGE_H
 #include "base/mem.h"
@@ -37,7 +37,6 @@ hone_pixels_reader hone_png_read, hone_jpeg_read, hone_bmp_read, hone_pnm_read, 
 
 /* Numbers inside files. The caller has checked that the bytes are there. */
 static inline uint32_t hone_be16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }
-static inline uint32_t hone_be32(const uint8_t *p) { return hone_be16(p) << 16 | hone_be16(p + 2); }
 static inline uint32_t hone_le16(const uint8_t *p) { return (uint32_t)p[1] << 8 | p[0]; }
 static inline uint32_t hone_le32(const uint8_t *p) { return hone_le16(p + 2) << 16 | hone_le16(p); }
 static inline uint8_t hone_clip8(int v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    jpeg: by libjpeg-turbo, with its own defaults (the accurate integer transform, the triangle filter for
-   chroma), as Pillow and OpenCV have them. Gray stays gray, inks
-   become RGB. What libjpeg only warns of (a file that is cut short, codes that do not exist) is an error
-   here: half a gray picture is a wrong answer. */
+   chroma), as Pillow and OpenCV have them. Gray stays gray, inks become RGB. What libjpeg only warns of (a
+   file that is cut short, codes that do not exist) is an error here: half a gray picture is a wrong answer.
+   */
 #include <stdio.h>
 
 #include "image/library.h"

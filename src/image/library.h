@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    library: a decoder's library, loaded when its first picture comes. Its header is needed to build, the
-   library only to read such pictures: so the command starts
-   without any of them, runs where they are not, and is linked without what they in turn want. Each format
-   lists the functions that it calls:
+   library only to read such pictures: so the command starts without any of them, runs where they are not,
+   and is linked without what they in turn want. Each format lists the functions that it calls:
 
        #define CALLS(X) X(png_read_info) X(png_read_image)
        HONE_LIBRARY(CALLS, "libpng16.so.16", "libpng16-16")

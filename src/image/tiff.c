@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tiff: the first picture of a file, by libtiff's own way to RGB: strips and tiles, every packing and kind of
-   colours that it knows. Gray comes out as RGB; 16 bits are
-   rounded to 8; alpha is dropped. */
+   tiff: the first picture of a file, by libtiff's own way to RGB: strips and tiles, every packing and kind
+   of colours that it knows. Gray comes out as RGB; 16 bits are rounded to 8; alpha is dropped. */
 #include "image/library.h"
 
 #if __has_include(<tiffio.h>) && !defined(HONE_STATIC) /* it would bring six more */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    copy: a graph that has been through the passes, made ready to be fused and laid out once more: for other
-   devices than the first time. What the last passes did is undone: groups
-   are opened, vars are row-major again. Constants are shared, so that a copy costs little. */
+   devices than the first time. What the last passes did is undone: groups are opened, vars are row-major
+   again. Constants are shared, so that a copy costs little. */
 #include <string.h>
 
 #include "ir/graph.h"

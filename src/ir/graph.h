@@ -105,8 +105,7 @@ hone_status hone_graph_create(const char *name, hone_graph **out) HONE_CHECKED;
 hone_graph *hone_graph_body(hone_graph *outer, const char *name);
 void hone_graph_destroy(hone_graph *); /* with all bodies and constants */
 /* copy.c: the same graph once more, to be fused and laid out in another way: its groups are opened, its vars
-   row-major. It shares constants, texts and attributes with the
-   first, which must outlive it. */
+   row-major. It shares constants, texts and attributes with the first, which must outlive it. */
 hone_status hone_graph_copy(const hone_graph *, hone_graph **out) HONE_CHECKED;
 
 /* a new var, nothing known; a taken or empty name is made unique. -1: no memory */
@@ -138,9 +137,8 @@ hone_status hone_graph_infer(hone_graph *) HONE_CHECKED;
 
 /* ---- text.c: a graph as text that parses back ---------------------------------------------------------- */
 /* graph NAME (x: f32[batch, 3, 224, 224], …) -> y { w: f32[64,3,7,7] = {…};  y = Conv(x, w, b) {group: 1,
-   strides: [2, 2]} "node name" … }
-   Constants of up to 64 elements print their numbers, larger ones print `= random(seed)` from a digest, and
-   parse back to such data. */
+   strides: [2, 2]} "node name" … } Constants of up to 64 elements print their numbers, larger ones print `=
+   random(seed)` from a digest, and parse back to such data. */
 hone_status hone_graph_print(const hone_graph *, hone_text *out) HONE_CHECKED;
 hone_status hone_graph_parse(const char *text, size_t bytes, hone_graph **out) HONE_CHECKED;
 

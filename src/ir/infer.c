@@ -12,8 +12,6 @@ enum {
 };
 const hone_fact hone_fact_unknown = {.rank = -1};
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to infer shapes"); }
-
 hone_fact hone_fact_of_value(const hone_value *v) {
     hone_fact f = {.tag = v->tag, .dtype = v->dtype, .rank = -1};
     if (v->tag != HONE_TAG_TENSOR) return f;
@@ -66,7 +64,7 @@ hone_status hone_node_call(const hone_inferring *w, const hone_node *n, const ho
     const hone_program *p = n->program;
     hone_call *c = HONE_NEW(w->arena, hone_call);
     hone_arg *arg = HONE_NEW_N(w->arena, hone_arg, p->n_in + p->n_out + 1);
-    if (!c || !arg) return no_memory();
+    if (!c || !arg) return hone_infer_no_memory();
     *c = (hone_call){.program = p,
                      .attr = n->attr,
                      .n_attr = n->n_attr,
@@ -83,7 +81,7 @@ hone_status hone_node_call(const hone_inferring *w, const hone_node *n, const ho
         if (f->dtype && hone_dtypes[f->dtype].kind == HONE_KIND_FLOAT) {
             if (!f->value || arg[k].n_content > MAX_CONTENTS_OPERAND) continue;
             double *d = HONE_NEW_N(w->arena, double, arg[k].n_content + 1);
-            if (!d) return no_memory();
+            if (!d) return hone_infer_no_memory();
             for (int64_t q = 0; q < arg[k].n_content; q++) d[q] = hone_value_f64(f->value, q);
             arg[k].content_f = d;
         } else {
@@ -115,7 +113,7 @@ static hone_status infer_shape(const hone_inferring *w, const hone_node *n, cons
     from += from < 0 ? r : 0, to += to < 0 ? r : 0;
     from = from < 0 ? 0 : from > r ? r : from, to = to < from ? from : to > r ? r : to;
     hone_dim *d = HONE_NEW_N(w->arena, hone_dim, to - from + 1);
-    if (!d) return no_memory();
+    if (!d) return hone_infer_no_memory();
     for (int64_t k = from; k < to; k++) d[k - from] = in[0]->dim[k];
     out[0].dim[0] = to - from, out[0].contents = d, out[0].n_content = (int)(to - from);
     return HONE_OK;
@@ -126,7 +124,7 @@ static hone_status infer_size(const hone_inferring *w, const hone_node *n, const
     out[0] = (hone_fact){.dtype = HONE_DTYPE_I64};
     if (in[0]->rank < 0) return HONE_OK;
     hone_dim *d = HONE_NEW_N(w->arena, hone_dim, 1);
-    if (!d) return no_memory();
+    if (!d) return hone_infer_no_memory();
     *d = hone_dim_product(w->dims, in[0]->dim, in[0]->rank);
     if (*d != HONE_DIM_UNKNOWN) out[0].contents = d, out[0].n_content = 1;
     return HONE_OK;
@@ -180,7 +178,7 @@ static hone_status infer_concat(const hone_inferring *w, const hone_node *n, con
     }
     if (!known || total > MAX_CONTENT) return HONE_OK;
     hone_dim *all = HONE_NEW_N(w->arena, hone_dim, total + 1);
-    if (!all) return no_memory();
+    if (!all) return hone_infer_no_memory();
     for (int k = 0, at = 0; k < n->n_in; k++) {
         const hone_dim *c = NULL;
         int64_t count = 0;
@@ -336,7 +334,7 @@ static hone_status answer(hone_arena *a, const void *arg, const void **out) {
     solved *v = HONE_NEW(a, solved);
     if (!v || !(v->param = HONE_NEW_N(a, hone_param, q->instance->n_param + 1)) ||
         !(v->out = HONE_NEW_N(a, shape, p->n_out)))
-        return no_memory();
+        return hone_infer_no_memory();
     HONE_TRY(hone_instance_solve(q->instance, q->call, v->param));
     for (int k = 0; k < p->n_out; k++)
         if (q->call->arg[p->n_in + k].present && p->operand[p->n_in + k].shaped)
@@ -533,7 +531,7 @@ static hone_status infer_bodies(hone_node *n, const hone_inferring *w, const hon
 static hone_status infer_one(hone_graph *g, hone_node *n, const hone_inferring *w, int depth) {
     hone_fact *facts = HONE_NEW_N(w->arena, hone_fact, n->n_in + n->n_out + 1);
     const hone_fact **in = HONE_NEW_N(w->arena, const hone_fact *, n->n_in + 1);
-    if (!facts || !in) return no_memory();
+    if (!facts || !in) return hone_infer_no_memory();
     for (int q = 0; q < n->n_in; q++) {
         facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]);
         in[q] = facts + q;
@@ -571,7 +569,7 @@ hone_status hone_graph_infer_by(hone_graph *g, hone_instances *all) {
 }
 hone_status hone_graph_infer(hone_graph *g) {
     hone_instances *all = hone_instances_create();
-    if (!all) return no_memory();
+    if (!all) return hone_infer_no_memory();
     hone_status s = hone_graph_infer_by(g, all);
     hone_instances_destroy(all);
     return s;

@@ -22,6 +22,9 @@ hone_fact hone_fact_of_var(const hone_var *);
 bool hone_fact_shaped(const hone_fact *);  /* a tensor whose dtype and dims are all numbers */
 bool hone_fact_numbers(const hone_fact *); /* contents are there and all numbers */
 
+static inline hone_status hone_infer_no_memory(void) {
+    return hone_fail(HONE_NO_MEMORY, "no memory to infer shapes");
+}
 /* Instances by key, shared by all threads that bind a model. */
 typedef struct hone_instances hone_instances;
 hone_instances *hone_instances_create(void); /* NULL: no memory */

@@ -5,11 +5,8 @@
 
 #include "ir/infer.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to infer shapes"); }
-
-/* An instance is kept by its key, which is found by working out its ranks; and by each of the calls that were
-   met: what ranks are worked out from, as numbers. Passes ask for
-   the same nodes again and again. */
+/* An instance is kept by its key, which is found by working out its ranks; and by each of the calls that
+   were met: what ranks are worked out from, as numbers. Passes ask for the same nodes again and again. */
 typedef struct {
     const char *key;
     const hone_instance *instance;
@@ -155,12 +152,12 @@ hone_status hone_instances_get(hone_instances *t, const hone_call *c, const hone
     const int n = numbers_of(c, call);
     if (n && (*out = recall(t, call, n))) return HONE_OK;
     hone_arena *scratch = hone_arena_create();
-    if (!scratch) return no_memory();
+    if (!scratch) return hone_infer_no_memory();
     hone_status s = hone_instance_key(scratch, c, &key);
     if (!s && !key) *out = NULL;
     if (!s && key) {
         pthread_mutex_lock(&t->lock);
-        if (t->n * 2 >= t->table.n && !grow(t)) s = no_memory();
+        if (t->n * 2 >= t->table.n && !grow(t)) s = hone_infer_no_memory();
         kept *p = s ? NULL : place(t, key);
         if (p && p->key) *out = p->instance;
         else if (p) {
@@ -168,7 +165,7 @@ hone_status hone_instances_get(hone_instances *t, const hone_call *c, const hone
             s = hone_instance_make(t->arena, c, &made);
             if (!s && made) { /* "not yet" is not kept */
                 p->key = hone_arena_text(t->arena, "%s", key), p->instance = made, t->n++;
-                if (!p->key) s = no_memory();
+                if (!p->key) s = hone_infer_no_memory();
             }
             if (!s) *out = made;
         }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    stats: how much work a graph is, by its rows: arithmetic from each instance, traffic from the operands
    (each read or written once; views are free), parameters from the constants. Sizes that are not known count
-   as nothing, and `known` says so. A body counts once, whatever
-   the number of trips. */
+   as nothing, and `known` says so. A body counts once, whatever the number of trips. */
 #include "ir/infer.h"
 
 #include <string.h>

@@ -10,9 +10,9 @@ typedef struct {
     size_t alignment; /* of a block in an allocation, a power of 2; 0: 64 */
     size_t largest;   /* bytes of one allocation; 0: what there is */
     /* A bit (1 << hone_dtype) for each type in whose convolutions channels should be last in memory (NHWC),
-       and so in all that is made of their results element by element,
-       by pools, sums and joins. Where a session asks for a precision, tensors of f32 and of bytes, which are
-       quantized ones, count as that (not on the CPU). No bit: NCHW, as the model has it. */
+       and so in all that is made of their results element by element, by pools, sums and joins. Where a
+       session asks for a precision, tensors of f32 and of bytes, which are quantized ones, count as that
+       (not on the CPU). No bit: NCHW, as the model has it. */
     uint64_t channels_last;
     /* Likewise for products of one tensor with constant matrices that should be one product. */
     uint64_t abreast;

@@ -10,9 +10,9 @@
 
    A name that is not plain stands in quotes; `_` is an operand that is absent, an output that is not wanted.
    What stands after a ';' among operands is captured. Types of results are comments: infer.c finds them
-   again. A size that is an expression prints as `?` for the same
-   reason. A fused group prints its parts in [ ]; read back, they are nodes of their own. A large constant
-   prints a digest of its bytes and its range, and parses back to other data of that range. */
+   again. A size that is an expression prints as `?` for the same reason. A fused group prints its parts in [
+   ]; read back, they are nodes of their own. A large constant prints a digest of its bytes and its range,
+   and parses back to other data of that range. */
 #include "base/visible.h"
 #include "ir/graph.h"
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 enum { MAX_BODIES = 40 };
 static const size_t most_random = (size_t)1 << 30; /* bytes of made-up constants in one text */
 
@@ -230,12 +232,6 @@ static hone_status read_element(reader *r, hone_value *v, int64_t k) {
     hone_dtype_store(v->dtype, at, row->ctype == HONE_U64 ? HONE_U64 : HONE_I64, s, false);
     return HONE_OK;
 }
-static uint64_t next_random(uint64_t *s) { /* splitmix */
-    uint64_t z = *s += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 /* random(seed), random(seed, lowest, highest) */
 static hone_status read_random(reader *r, hone_value *v) {
     const hone_dtype_row *row = hone_dtypes + v->dtype;
@@ -253,7 +249,7 @@ static hone_status read_random(reader *r, hone_value *v) {
              span = (uint64_t)strtoll(hi.text, NULL, 10) - from + 1;
     double low = strtod(lo.text, NULL), high = strtod(hi.text, NULL);
     for (int64_t k = 0; k < n; k++) {
-        uint64_t bits = next_random(&state);
+        uint64_t bits = hone_random(&state);
         double u = (double)(bits >> 11) * 0x1p-53;
         char *at = (char *)v->data + (size_t)k * row->bytes;
         if (row->kind == HONE_KIND_STRING) {

@@ -93,7 +93,6 @@ typedef struct {
     hone_bits_quantize_fn *quantize;
     hone_bits_floats_fn *floats;
 } hone_bits;
-extern const hone_bits hone_bits_list[]; /* slowest first; ends with a NULL name */
 const hone_bits *hone_bits_best(void);
 /* The coupled form of n values (a multiple of 8), sums[2] and start[8] as `one` wants them; returns as
    quantize does. Not for a vector unit: a row's K is little beside its weights. */

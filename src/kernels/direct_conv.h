@@ -20,7 +20,5 @@ typedef struct hone_direct_conv_f32 {
     uint32_t cpu;
     hone_gemm_f32_fn *run;
 } hone_direct_conv_f32;
-/* slowest first; ends with a NULL name. Empty where no lane multiplies */
-extern const hone_direct_conv_f32 hone_direct_conv_f32_list[];
-const hone_direct_conv_f32 *hone_direct_conv_f32_best(void); /* or NULL */
+const hone_direct_conv_f32 *hone_direct_conv_f32_best(void); /* NULL where no lane multiplies */
 #endif

@@ -9,9 +9,9 @@
         line l, result i, channel c:  sum over r < rows, q < across of
               (column stride*i + dilation*q of row l*down + r)[c]  *  weight[r][q * weight_step + c]
 
-   then + bias[c] + residual[l * residual_down + i * residual_pitch + c], each where given, clamped, to to[l *
-   to_down + i * to_pitch + c]. What is outside is zeros or left out: of
-   weights that are no numbers nothing is said there. The residual may be what is written. */
+   then + bias[c] + residual[l * residual_down + i * residual_pitch + c], each where given, clamped, to to[l
+   * to_down + i * to_pitch + c]. What is outside is zeros or left out: of weights that are no numbers
+   nothing is said there. The residual may be what is written. */
 #ifndef HONE_KERNELS_DWCONV_NHWC_ROWS_H
 #define HONE_KERNELS_DWCONV_NHWC_ROWS_H
 #include <stdbool.h>

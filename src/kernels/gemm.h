@@ -32,33 +32,30 @@ typedef struct {
     float lo, hi;
 } hone_gemm_prologue;
 typedef struct hone_gemm_args {
-    int m,
-        /* 1 … rows, or with high any number; the panel is whole vectors, of which n columns are stored: more
-           than all vectors but one */
-        n;
+    int m; /* 1 … rows, or with m_block any number */
+    int n; /* columns that are stored, of a panel of whole vectors: more than all vectors but one */
     int64_t taps, k;
     const float *const *a;
-    /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few, nor panels
-       wider than `wide` */
+    /* or NULL. Instead of a and at: these rows as the kernel's `pack_a` made them. Not with small_m, nor
+       panels wider than `packed_widths` */
     const float *packed_a;
-    /* kernels with `turn`, not with few: of many rows so many at a time, at most `rows`, turned ones one
-       block after another. 0: one block */
+    /* kernels with `pack_a`, not with small_m: of many rows so many at a time, at most `rows`, packed ones
+       one block after another. 0: one block */
     int m_block;
-    /* with few or high, and whole panels, but neither at nor at_b: so many, b_apart floats from one to the
-       next. 0: one */
+    /* with small_m or m_block, and whole panels, but neither at nor at_b: so many, b_apart floats from one to
+       the next. 0: one */
     int panels;
-    /* or NULL. Only while rows are transposed, of one piece, without at; */
+    /* of pack_a, or NULL: only of one piece, without at */
     const hone_gemm_prologue *prologue;
-    /* or copied by the same function as they lie, one after another */
-    bool copy_a;
-    const int64_t *at; /* or NULL: p itself. Not with few */
+    bool copy_a;       /* of pack_a: rows are copied as they lie, one after another, and not packed */
+    const int64_t *at; /* or NULL: p itself. Not with small_m */
     /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is prefetched */
     const int64_t *at_b;
     ptrdiff_t a_step, a_from, b_step, b_apart; /* a_from: depthwise only */
-    const float *b,
-        /* next: what will be read later, prefetched meanwhile, next_step floats further with each value of K
-           (high: bytes, with each four; by the first of several panels). NULL, and step 0: nothing */
-        *prefetch;
+    const float *b;
+    /* what will be read later, prefetched meanwhile, prefetch_step floats further with each value of K (with
+       m_block: bytes, with each four; by the first of several panels). NULL, and step 0: nothing */
+    const float *prefetch;
     ptrdiff_t prefetch_step;
     /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
     float *const *c;
@@ -84,16 +81,16 @@ typedef struct {
     const char *name; /* "hone_gemm_f32__avx2" */
     uint32_t cpu;     /* HONE_CPU_* bits it needs */
     int vector;       /* floats */
-    /* panels of 1 … this many vectors; transposed rows, and who prefetches as many columns as there are, take
-       up to `packed_widths` */
+    /* panels of 1 … this many vectors; packed rows, and who prefetches as many columns as there are, take up
+       to `packed_widths` */
     int widths, packed_widths;
-    /* at a time; as they lie, where kernels with `pack_a` take fewer of those */
+    /* rows at a time, by vectors - 1; of rows as they lie, where kernels with `pack_a` take fewer of those */
     int mr[HONE_GEMM_WIDTHS], direct_rows[HONE_GEMM_WIDTHS];
     hone_gemm_f32_fn *run[HONE_GEMM_WIDTHS]; /* by vectors - 1 */
     /* NULL, or: the kernel is faster on rows that lie value by value of K, all rows' first values, then all
-       second ones: to[p * HONE_GEMM_PACKED_M(m) + i] is value p of row i, p over
-       all pieces. Packs the rows of a part, of which m, m_block, taps, k, a, a_step, at and prologue count;
-       with `at` of one block. The same bits come out */
+       second ones: to[p * HONE_GEMM_PACKED_M(m) + i] is value p of row i, p over all pieces. Packs the rows
+       of a part, of which m, m_block, taps, k, a, a_step, at and prologue count; with `at` of one block. The
+       same bits come out */
     void (*pack_a)(const hone_gemm_args *, float *to);
 } hone_gemm_f32;
 #define HONE_GEMM_PACKED_M(m) (((m) + 3) / 4 * 4)
@@ -109,15 +106,14 @@ const hone_gemm_f32 *hone_gemm_f32_best(void);          /* the last row this CPU
    only. */
 typedef void hone_gemm_i8_fn(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c,
                              ptrdiff_t c_stride);
-/* (The next two: B in groups of four.)
-   Rows of A as they lie, u8, a_step bytes apart, times a panel of i8: m is a multiple of 16. Whole groups of
-   `deep` bytes of each row are read; what is past K counts as often as B says, which is 0 there. The first n
-   of the panel's columns are wanted; some more may come. */
+/* (The next two: B in groups of four.) Rows of A as they lie, u8, a_step bytes apart, times a panel of i8: m
+   is a multiple of 16. Whole groups of `deep` bytes of each row are read; what is past K counts as often as
+   B says, which is 0 there. The first n of the panel's columns are wanted; some more may come. */
 typedef void hone_gemm_u8_direct_fn(int m, int64_t groups, const uint8_t *a, ptrdiff_t a_step,
                                     const uint8_t *b, int n, int32_t *c, ptrdiff_t c_stride);
 /* Rows of A as they lie, u8, a_step bytes apart, whose values of K come in groups of four, each group where
-   `at` says; any m, a panel of i8. All four bytes of a group are
-   read; those that are no values of K meet zeros in B. */
+   `at` says; any m, a panel of i8. All four bytes of a group are read; those that are no values of K meet
+   zeros in B. */
 typedef void hone_gemm_i8_gathered_fn(int64_t m, int64_t groups, const uint8_t *a, ptrdiff_t a_step,
                                       const int64_t *at, const uint8_t *b, int32_t *c, ptrdiff_t c_stride);
 /* The same of A that holds uint8_t and B that holds int8_t, then bytes (requantize.h): any m, rows in panels
@@ -132,9 +128,8 @@ typedef void hone_gemm_i8_requantize_fn(int64_t m, int64_t groups, const uint8_t
 typedef void hone_gemm_i8_some_fn(int m, int64_t groups, const int8_t *a, const uint8_t *b, int n, int32_t *c,
                                   ptrdiff_t c_stride);
 /* Rows of A as they lie: each is `taps` pieces (at most 32) of `piece` bytes, a multiple of four; piece t of
-   row i is at a + row[i] + at[t], or, where bit t of outside[i] is
-   set, at `beyond`. Times a panel of B, of which n columns are wanted: c[i * c_stride + j], rounded up to
-   whole vectors. Any m. */
+   row i is at a + row[i] + at[t], or, where bit t of outside[i] is set, at `beyond`. Times a panel of B, of
+   which n columns are wanted: c[i * c_stride + j], rounded up to whole vectors. Any m. */
 typedef struct {
     int64_t m, taps, piece;
     const uint8_t *a;

@@ -8,10 +8,9 @@
                                                                                as dot products take them
         c[i * c_step + j]  =  (more: c[i * c_step + j])  +  sum over p of A[i, p] * B[p, j],     i < m, j < nr
 
-   k is a multiple of `deep` and m of `mr`, neither is 0: callers pad with zeros. Where a kernel has `pack_a`,
-   rows of A do not lie as they are but in blocks, one after another,
-   each of as many of the rows that are left as hone_gemm_half_high says and as `pack_a` brings it there;
-   a_step then says nothing.
+   k is a multiple of `deep` and m of `mr`, neither is 0: callers pad with zeros. Where a kernel has
+   `pack_a`, rows of A do not lie as they are but in blocks, one after another, each of as many of the rows
+   that are left as hone_gemm_half_high says and as `pack_a` brings it there; a_step then says nothing.
 
    bf16: products are exact in f32; sums are rounded as the machine likes (in pairs, to odd), and numbers
    below the smallest normal one (2^-126) may count as zero. NaN and infinity are what they are in f32.

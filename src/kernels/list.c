@@ -166,10 +166,10 @@ const hone_dwconv_nhwc_rows hone_dwconv_nhwc_rows_list[] = {LINES(ROW){0}};
 #undef ROW
 #if defined(__aarch64__)
 hone_gemm_f32_fn hone_direct_conv_f32__base;
-const hone_direct_conv_f32 hone_direct_conv_f32_list[] = {
+static const hone_direct_conv_f32 hone_direct_conv_f32_list[] = {
     {"hone_direct_conv_f32__base", 0, hone_direct_conv_f32__base}, {0}};
 #else
-const hone_direct_conv_f32 hone_direct_conv_f32_list[] = {{0}};
+static const hone_direct_conv_f32 hone_direct_conv_f32_list[] = {{0}};
 #endif
 #define DECLARE(isa, cpu, group, lanes, a_signed, below) hone_dwconv_i8_fn hone_dwconv_i8__##isa;
 DEPTHWISE_I8(DECLARE)
@@ -342,16 +342,16 @@ DECLARE(base)
 #if defined(__x86_64__)
 DECLARE(avx2)
 DECLARE(vnni)
-const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(avx2, HONE_CPU_AVX2, NULL, NULL)
-                                        ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL, NULL){0}};
+static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(avx2, HONE_CPU_AVX2, NULL, NULL)
+                                               ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL, NULL){0}};
 #elif defined(__aarch64__)
 DECLARE(dotprod)
 hone_bits_fn hone_bits_one__dotprod;
 hone_bits_many_fn hone_bits_many__dotprod;
-const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(
+static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(
     dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, hone_bits_many__dotprod){0}};
 #else
-const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL){0}};
+static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL){0}};
 #endif
 #undef DECLARE
 #undef ROW

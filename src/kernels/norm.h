@@ -7,8 +7,7 @@
         y[i]  =  (x[i] - m) / sqrt(v + epsilon) * scale[i]  +  shift[i] (where given)
 
    A row is read three times (twice where m is 0), the first time from wherever it lies. Sums go in lanes: an
-   order that n alone decides. y may be x. Row i of m begins at x[i * x_step], and
-   goes to y[i * y_step]. */
+   order that n alone decides. y may be x. Row i of m begins at x[i * x_step], and goes to y[i * y_step]. */
 #ifndef HONE_KERNELS_NORM_H
 #define HONE_KERNELS_NORM_H
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    pool: one row of several, column by column: the largest; a weighted sum; the sum of many; and the sum of
-   some places of one row. Pure arithmetic: which rows, and where windows hang
-   over, is the caller's (device/cpu/pool.c, resample_run.c). Taps are more than none.
+   some places of one row. Pure arithmetic: which rows, and where windows hang over, is the caller's
+   (device/cpu/pool.c, resample_run.c). Taps are more than none.
 
         max    y[i*y_step + j] = max over t < taps of x[t][i*step + j],    j < n, i < many
                (as the language's max: a NaN wins, and 0 is larger than -0)

@@ -43,18 +43,17 @@ typedef void hone_requantize_fn(const hone_requantize *, int64_t m, int64_t n, c
                                 ptrdiff_t step, const int32_t *less /* or NULL */, uint8_t *const *out);
 
 /* Depthwise convolution of bytes over channels-last images: every column has its own window and its own
-   weights. Places of the window come in groups of at most four,
-   which the dot-product instructions take at once:
+   weights. Places of the window come in groups of at most four, which the dot-product instructions take at
+   once:
 
         sum[i][j]  =  sum over g < groups, q < high of                                    i < m, from <= j < n
                       (a[i*a_pixel + g*a_group + q*a_place][j] ^ flip) * b[g, q, j]
 
    then as bytes, c[i][j], or as they are, sums[i][j]. Where a_group is 1 a group is a column of the window,
-   and pixels that follow on share columns: a_pixel is the stride.
-   Bytes of a are u8 with flip over them, or i8 where the kernel says so; weights are i8, 0 where there is no
-   place or column. Columns come in blocks of 16 * lanes, and
-   there in the order of hone_dwconv_i8_position: that of vectors whose 16-byte lanes are interleaved each by
-   itself. So do the bias and scale of `requantize`, which must be tame and not odd. */
+   and pixels that follow on share columns: a_pixel is the stride. Bytes of a are u8 with flip over them, or
+   i8 where the kernel says so; weights are i8, 0 where there is no place or column. Columns come in blocks
+   of 16 * lanes, and there in the order of hone_dwconv_i8_position: that of vectors whose 16-byte lanes are
+   interleaved each by itself. So do the bias and scale of `requantize`, which must be tame and not odd. */
 enum { HONE_DWCONV_I8_ROWS = 4 }; /* pixels that a kernel takes together */
 typedef struct {
     int m, high;             /* m: any; high: 1 … the kernel's group */

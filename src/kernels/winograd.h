@@ -21,10 +21,10 @@
    root mean square 3e-6 of that of the results for 64 channels, 8e-6 for 512; the best others within a tenth
    of that), and no other has so simple constants. Infinity and NaN in d reach all of the tile.
 
-   Of these points ±1 alone serve tiles that are smaller by four results, ±1/2 and ±2 those smaller by two; of
-   e = 6 ±5/8. Filters at a point are the same for all of them, but for a factor,
-   which is the pixels' then: (p^2 - q^2) for each pair ±q that is left out. They err less than whole tiles (8
-   to 6 places 1.1e-6, to 4 3e-7; 6 to 4 4e-7; as above, 64 channels).
+   Of these points ±1 alone serve tiles that are smaller by four results, ±1/2 and ±2 those smaller by two;
+   of e = 6 ±5/8. Filters at a point are the same for all of them, but for a factor, which is the pixels'
+   then: (p^2 - q^2) for each pair ±q that is left out. They err less than whole tiles (8 to 6 places 1.1e-6,
+   to 4 3e-7; 6 to 4 4e-7; as above, 64 channels).
 
    Tiles need not be square: where filters are what costs, 2x4 results are 24 places, between the 16 of 2x2
    and the 36 of 4x4. A window along one way has tiles of results in a line, of the eight points of e = 8: v =
@@ -65,8 +65,8 @@ static inline bool hone_winograd_has(int size, int taps) {
 }
 
 /* A tile of fewer results, which an image's last ones may be, needs fewer points. Of 6x6 and 8x8 places some
-   pairs p, -p are left out, down and across: the others are places of the
-   same filters, and only B knows. Two pixels and results less for each pair. */
+   pairs p, -p are left out, down and across: the others are places of the same filters, and only B knows.
+   Two pixels and results less for each pair. */
 typedef struct {
     int y, x; /* pairs */
 } hone_winograd_less;

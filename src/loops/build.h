@@ -185,10 +185,8 @@ int hone_build_strings(const hone_builder *, const hone_tree *, const hone_env *
 
 /* build_stage.c */
 int32_t hone_build_reduce(hone_builder *, const hone_tree *, const hone_env *, int member);
-void hone_build_stages(hone_builder *);
 int hone_build_tensor(const hone_builder *, const char *name);        /* -1 */
 int32_t hone_build_push(hone_builder *, const int32_t *items, int n); /* into list; returns its place */
-int32_t hone_build_index(hone_builder *, const char *name, int32_t extent_x);
 
 /* solve.c */
 typedef struct {

@@ -17,7 +17,7 @@ int32_t hone_build_push(hone_builder *b, const int32_t *items, int n) {
         if (!hone_push(&b->list, items[k])) hone_build_memory(b);
     return at;
 }
-int32_t hone_build_index(hone_builder *b, const char *name, int32_t extent_x) {
+static int32_t add_index(hone_builder *b, const char *name, int32_t extent_x) {
     hone_index i = {name, hone_build_param(b, hone_build_typed(b, extent_x, HONE_I64), "")};
     if (!hone_push(&b->index, i)) hone_build_memory(b);
     return b->index.n - 1;
@@ -97,7 +97,7 @@ static const hone_env *bind_index(hone_builder *b, const hone_tree *t, const hon
         } else if (entry) {
             extent = hone_build_pure(b, entry, NULL, member);
         } else extent = upper_dim(b, t->name, member, t->line);
-        ((int32_t *)f->index)[m] = hone_build_index(b, t->name, extent);
+        ((int32_t *)f->index)[m] = add_index(b, t->name, extent);
         if (!hone_push(&b->domain, f->index[m])) hone_build_memory(b);
     }
     return f;
@@ -435,7 +435,7 @@ static void over(hone_builder *b, const hone_line *l, int number) {
     for (int k = 0; k < b->block.n; k++) stage(b, b->block.at[k], e);
     b->over = -1, b->over_index = -1;
 }
-void hone_build_stages(hone_builder *b) {
+static void build_stages(hone_builder *b) {
     int n_over = 0;
     b->over = -1, b->over_index = -1;
     for (int k = 0; k < b->lines.n; k++) {
@@ -632,7 +632,7 @@ static void make_all(hone_builder *b) {
     /* what the search for ranks left behind */
     b->x.n = b->pure.n = b->param.n = b->param_name.n = b->dims.n = b->list.n = b->table.n = 0;
     hone_build_slots(b);
-    hone_build_stages(b);
+    build_stages(b);
     b->made = pack_all(b);
 }
 hone_status hone_instance_make(hone_arena *a, const hone_call *c, const hone_instance **out) {

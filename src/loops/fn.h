@@ -8,8 +8,7 @@
 
    exp, log, tanh, erf and sigmoid of f32 are polynomials without branch, table or call, so that a loop over
    them becomes vector code. Greatest errors over every 51st float: exp 0.9, log 0.9, tanh 1.4, erf 1.4,
-   sigmoid 1.7 ulp. No fused multiply-add is used in them: a CPU level
-   without it must give the same bits. */
+   sigmoid 1.7 ulp. No fused multiply-add is used in them: a CPU level without it must give the same bits. */
 #ifndef HONE_LOOPS_FN_H
 #define HONE_LOOPS_FN_H
 #if defined(__OPENCL_VERSION__) /* its functions take any float type under one name */
@@ -86,9 +85,6 @@ typedef unsigned long long uint64_t;
 #else
 #define HONE_IF_F64(text) text
 #endif
-
-/* Both arms may be any one type; a printer may put loads in them: only the taken one is evaluated. */
-#define hone_sel(c, a, b) ((c) != 0 ? (a) : (b))
 
 #if defined(__OPENCL_VERSION__)
 #define HONE_SAME_BITS(d, s) (d) = *(__private const __typeof__(d) *)&(s)

@@ -156,8 +156,7 @@ typedef int64_t hone_strides[HONE_MAX_RANK]; /* of a tensor, in elements */
    smaller ones reach. */
 bool hone_is_injective(const int64_t *step, const int64_t *extent, int n);
 /* In which order a stage's domain is walked, outermost first: as its target lies in memory, where no two
-   values meet; false: some do, or it is not known that none
-   do. order: n_index places of the domain. */
+   values meet; false: some do, or it is not known that none do. order: n_index places of the domain. */
 bool hone_stage_order(const hone_instance *, const hone_stage *, const hone_param *, const int64_t *stride,
                       int *order);
 /* Windows that move over images, one after another: every stage makes image n of what it makes of image

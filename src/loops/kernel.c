@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "loops/print_kernel.h"
 
 typedef struct {
@@ -237,7 +238,6 @@ static hone_status print(maker *o, const hone_schedule *sch, int first, int scra
 }
 
 /* ---- stages ---- */
-static int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static hone_status launch(maker *o, const hone_schedule *sch, int first, int64_t groups, int scratch,
                           bool second) {
     hone_launch l = {.groups = groups};
@@ -270,22 +270,24 @@ static hone_status stage(maker *o, int first, int *n) {
                              o->in->tensor[s->tensor].name);
     *n = sch.n_stage;
     if (sch.kind == HONE_EACH)
-        return launch(o, &sch, first, up(points, (int64_t)sch.threads * sch.unroll * sch.vector), -1, false);
+        return launch(o, &sch, first, hone_ceil_div(points, (int64_t)sch.threads * sch.unroll * sch.vector),
+                      -1, false);
     if (sch.kind == HONE_OWNERS)
-        return launch(o, &sch, first, up(points * sch.owners, sch.threads), -1, false);
+        return launch(o, &sch, first, hone_ceil_div(points * sch.owners, sch.threads), -1, false);
     if (sch.kind == HONE_LANES || sch.kind == HONE_ROWS)
-        return launch(o, &sch, first, up(points, sch.threads / sch.lanes), -1, false);
+        return launch(o, &sch, first, hone_ceil_div(points, sch.threads / sch.lanes), -1, false);
     if (sch.kind == HONE_TILES) {
         const int64_t a = o->param[o->in->index[o->in->list[s->index0 + sch.order[sch.n_order - 1]]].extent]
                               .i,
                       b = o->param[o->in->index[o->in->list[s->index0 + sch.across]].extent].i;
-        return launch(o, &sch, first, points ? points / a / b * up(a, 32) * up(b, 32) : 0, -1, false);
+        return launch(o, &sch, first,
+                      points ? points / a / b * hone_ceil_div(a, 32) * hone_ceil_div(b, 32) : 0, -1, false);
     }
     const int scratch = o->scratch.n;
     if (!hone_push_in(o->arena, &o->scratch, points * sch.slices * 8)) return no_memory();
     HONE_TRY(launch(o, &sch, first, points * sch.slices, scratch, false));
     sch.lanes = sch.threads < 32 ? sch.threads : 32;
-    return launch(o, &sch, first, up(points, sch.threads / sch.lanes), scratch, true);
+    return launch(o, &sch, first, hone_ceil_div(points, sch.threads / sch.lanes), scratch, true);
 }
 /* By kernels of the device's own; *n 0: it has none for it. */
 static hone_status taken(maker *o, int first, int *n) {

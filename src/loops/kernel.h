@@ -29,7 +29,7 @@ void hone_kernel_prelude(const hone_kernel_target *, bool f64, hone_text *out);
 typedef enum {
     HONE_KARG_TENSOR,  /* memory: tensor `which` of the instance */
     HONE_KARG_SCRATCH, /* memory: scratch `which` */
-    /* memory: the launch's `number`s, filled before the first run; they stay as they are */
+    /* memory: the launch's `number`s, which are the same in every run */
     HONE_KARG_NUMBERS,
     HONE_KARG_ERROR, /* memory: the error word */
     /* int64: in bytes, from the start of the memory argument just before. OpenCL only: elsewhere memory is an
@@ -55,7 +55,7 @@ typedef struct {
     bool f64;                /* needs a prelude with f64 */
     int64_t groups;          /* grid, one-dimensional; at least 1: empty ones are not listed */
     int threads;             /* of a work-group */
-    int shared_bytes;        /* declared by the text itself: for choosing, not for launching */
+    int shared_bytes; /* a printed text declares them itself; a device asks for its own kernels' at launch */
     hone_karg *arg;
     int n_arg;
     const int64_t *number; /* of HONE_KARG_NUMBERS (a float as its bits) */

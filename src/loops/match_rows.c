@@ -30,19 +30,19 @@ static const struct {
 typedef struct {
     const hone_sized *c;
     const hone_stage *first, *s; /* of all; the one that is written */
-    int lead, count;             /* indices of a row; stages */
+    int lead, count;             /* indices that say which row; stages */
     char text[FORM];
     int length;
     hone_match_norm *d;
-    bool known; /* epsilon */
+    bool known; /* epsilon was read: there is one number in a form, no more */
 } reading;
 static const hone_x *at(const reading *r, int32_t x) { return r->c->instance->x + x; }
 static bool put(reading *r, const char *word) {
     const int n = snprintf(r->text + r->length, (size_t)(FORM - r->length), "%s", word);
     return n >= 0 && (r->length += n) < FORM;
 }
-static bool is_own(const reading *r, int32_t x,
-                   int place) { /* the stage's own index, the domain's and then the reduced one */
+/* the stage's own index at that place: the domain's, and behind them the reduced one */
+static bool is_own(const reading *r, int32_t x, int place) {
     return at(r, x)->kind == HONE_X_INDEX && at(r, x)->a == r->c->instance->list[r->s->index0 + place];
 }
 static bool write_load(reading *r, const hone_x *e) {
@@ -50,7 +50,7 @@ static bool write_load(reading *r, const hone_x *e) {
     const hone_tensor *t = in->tensor + e->a;
     const int32_t *sub = in->list + e->b;
     const int64_t *stride = r->c->stride[e->a];
-    const bool wide = r->s->n_index + r->s->n_reduce > r->lead; /* it knows places */
+    const bool wide = r->s->n_index + r->s->n_reduce > r->lead; /* it goes along the row, too */
     if (e->flat || e->c >= 0 || t->dtype != HONE_DTYPE_F32 || e->a >= 63) return false;
     for (int k = 0; k < r->count; k++)
         if (r->first[k].tensor == e->a) {
@@ -97,8 +97,8 @@ static bool write_x(reading *r, int32_t x) {
 static int64_t extent(const reading *r, const hone_stage *s, int place) {
     return r->c->param[r->c->instance->index[r->c->instance->list[s->index0 + place]].extent].i;
 }
-/* Stages over the same rows; those that reduce know one index more, and so do some others, the last one among
- * them. */
+/* Are they stages over the same rows? Those that reduce have one index more, along the row, and so have some
+   others (`wide`), the last one among them. */
 static bool shaped(const reading *r, int f) {
     for (int k = 0; k < r->count; k++) {
         const hone_stage *s = r->first + k;

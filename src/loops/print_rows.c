@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    print_rows: several stages in one kernel, which share their outer indices (schedule_rows.h): `lanes`
    threads have one place of them, a row, and spread the rest of each stage. What a stage makes once a row is
-   a variable that all its lanes have; what it makes along the row goes through
-   memory, and a barrier stands before it is read. */
+   a variable that all its lanes have; what it makes along the row goes through memory, and a barrier stands
+   before it is read. */
 #include <stdio.h>
 #include <string.h>
 

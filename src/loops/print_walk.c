@@ -114,7 +114,7 @@ bool hone_print_safe(const hone_printer *p, const hone_tensor *w, int k, int32_t
     if (sub >= 0 && p->in->x[sub].kind != HONE_X_INDEX) return false;
     return p->in->index[sub < 0 ? ~sub : p->in->x[sub].a].extent == w->dim[k];
 }
-bool hone_print_checked(const hone_printer *p, const hone_x *e) { /* a load that may be outside */
+static bool is_checked(const hone_printer *p, const hone_x *e) { /* a load that may be outside */
     const hone_tensor *w = p->in->tensor + e->a;
     if (p->knows) {
         bool inside = true;
@@ -135,7 +135,7 @@ static int children(const hone_printer *p, const hone_x *e,
         return 0;
     if (e->kind == HONE_X_LOAD) {
         for (int k = 0; k < (e->flat ? 1 : p->in->tensor[e->a].rank); k++) out[n++] = p->in->list[e->b + k];
-        if (e->c >= 0 && hone_print_checked(p, e)) out[n++] = e->c;
+        if (e->c >= 0 && is_checked(p, e)) out[n++] = e->c;
     } else if (e->kind == HONE_X_FN || e->kind == HONE_X_SELECT || e->kind == HONE_X_CAST ||
                e->kind == HONE_X_ROUND) {
         out[n++] = e->a;
@@ -156,7 +156,7 @@ void hone_print_note(hone_printer *p, int32_t x) {
         else p->strided[e->a] = 1;
         for (int k = 0; k < w->rank; k++)
             if (e->flat || !hone_print_safe(p, w, k, p->in->list[e->b + k])) hone_print_param(p, w->dim[k]);
-        if (e->c < 0 && hone_print_checked(p, e)) p->can_fail = true;
+        if (e->c < 0 && is_checked(p, e)) p->can_fail = true;
     }
     int32_t kid[HONE_MAX_RANK + 3];
     int n = children(p, e, kid);
@@ -166,8 +166,8 @@ static void count(hone_printer *p, int32_t x, bool always) {
     const hone_x *e = p->in->x + x;
     bool known = p->uses[x] && (!always || p->always[x]);
     if (!p->uses[x])
-        p->total[x] = p->given[x] ||
-                      !(e->kind == HONE_X_LOAD && !p->held[e->a] && e->c < 0 && hone_print_checked(p, e));
+        p->total[x] =
+            p->given[x] || !(e->kind == HONE_X_LOAD && !p->held[e->a] && e->c < 0 && is_checked(p, e));
     if (always) p->always[x] = 1;
     int32_t kid[HONE_MAX_RANK + 3];
     int n = children(p, e, kid);
@@ -176,7 +176,7 @@ static void count(hone_printer *p, int32_t x, bool always) {
     if (known) return;
     for (int k = 0; k < n; k++) {
         bool sometimes = (e->kind == HONE_X_SELECT && k > 0) ||
-                         (e->kind == HONE_X_LOAD && k == n - 1 && e->c >= 0 && hone_print_checked(p, e));
+                         (e->kind == HONE_X_LOAD && k == n - 1 && e->c >= 0 && is_checked(p, e));
         int32_t before = p->uses[kid[k]];
         count(p, kid[k], always && !sometimes);
         /* seen before, as something conditional: the edge counts once */
@@ -321,7 +321,7 @@ static void load(hone_printer *p, const hone_x *e) {
         hone_text_put(p->out, "%s", p->held[e->a]);
         return;
     }
-    bool check = hone_print_checked(p, e);
+    bool check = is_checked(p, e);
     if (check) hone_text_put(p->out, "(");
     hone_print_places s = subscripts(p, p->in->list + e->b, e->flat ? 1 : w->rank, check);
     if (check) {

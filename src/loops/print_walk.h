@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    print_walk: the walker that all printers share: an instance's expressions as text in a C-like language.
    Knows names, sharing (what an expression uses twice is named once, e12, unless it might fail where it is
-   not reached), checks of loads, and how elements are read; a table a target says
-   the rest (hone_print_words). Loops, grids, reductions and stores are the printers' (print_c.c,
-   print_kernel.c). */
+   not reached), checks of loads, and how elements are read; a table a target says the rest
+   (hone_print_words). Loops, grids, reductions and stores are the printers' (print_c.c, print_kernel.c). */
 #ifndef HONE_LOOPS_PRINT_WALK_H
 #define HONE_LOOPS_PRINT_WALK_H
 #include "loops/instance.h"
@@ -69,7 +68,6 @@ void hone_print_name_indices(hone_printer *, const hone_stage *); /* all but the
 /* A subscript is an expression, or ~i: index i itself, where a stage stores at its own indices. */
 /* an index over this very dim */
 bool hone_print_safe(const hone_printer *, const hone_tensor *, int k, int32_t sub);
-bool hone_print_checked(const hone_printer *, const hone_x *load);
 /* marks what is used: params, tensors; each expression once (`uses`) */
 void hone_print_note(hone_printer *, int32_t x);
 bool hone_print_fails(const hone_printer *, int32_t x);

@@ -147,8 +147,8 @@ bool hone_library_has(const hone_library *, const char *domain, const char *name
 int hone_library_count(const hone_library *); /* of all rows, the newest library's first */
 const hone_program *hone_library_at(const hone_library *, int k);
 /* The embedded rows, each parsed once a process, when it is first asked for, and what was added to them.
-   Valid to the end of the process; later additions are seen by those
-   who ask later. A failure is a bug in ops/. */
+   Valid to the end of the process; later additions are seen by those who ask later. A failure is a bug in
+   ops/. */
 hone_status hone_library_builtin(const hone_library **out) HONE_CHECKED;
 /* Adds a user's rows to those of the process: all of the text or none. Any thread. Rows must be programs in a
    domain of their own, and replace nothing; the very same row again is fine. */

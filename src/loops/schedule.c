@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/round.h"
 #include "loops/tile_know.h"
 
 _Static_assert(HONE_GRID_INDICES == HONE_SLOTS, "what is known of a stage, and its grid");
@@ -174,7 +175,6 @@ static bool choose_tiles(hone_arena *a, const hone_instance *in, int stage, cons
     o->kind = HONE_TILES, o->n_tiled = n, o->across = (int8_t)across, o->threads = threads;
     return true;
 }
-static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int power(int64_t n, int most) { /* the least power of two that is n or more */
     int k = 1;
     while (k < n && k < most) k *= 2;
@@ -264,7 +264,7 @@ static bool choose_rows(const hone_instance *in, int stage, const hone_param *p,
     o->kind = HONE_ROWS, o->n_stage = rows.n_stage, o->rows = rows, o->n_order = rows.n_outer;
     memcpy(o->order, rows.place[0], (size_t)rows.n_outer);
     /* a few elements a lane; rows that are short share a work-group */
-    o->lanes = wish->lanes ? wish->lanes : power(ceil_div(rows.most, 4), threads);
+    o->lanes = wish->lanes ? wish->lanes : power(hone_ceil_div(rows.most, 4), threads);
     if (o->lanes > threads) o->lanes = threads;
     o->threads = o->lanes < 64 && threads >= 64 ? 64 : o->lanes;
     o->chunked = rows.terms > CHUNK;

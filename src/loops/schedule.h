@@ -16,8 +16,8 @@ typedef enum {
        owns */
     HONE_OWNERS,
     HONE_TILES, /* read along one index, written along another: tiles of 32 x 32 go through shared memory */
-    /* a work-group a place of the outer indices that several stages share; the rest is spread over its
-       threads */
+    /* `lanes` threads a place of the outer indices that several stages share; the rest is spread over
+       them */
     HONE_ROWS
 } hone_schedule_kind;
 typedef struct {

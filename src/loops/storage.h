@@ -3,11 +3,11 @@
 
    By value: hone_get_<dtype>(bits) widens what was loaded to the compute type; hone_put_<dtype>_<ctype>(v,
    sat) is what is stored; hone_as_<dtype>(v) is what storage would hold. Kernels use these, so that no
-   address space is named here. C11 also has them by address:
-   hone_load_<dtype>(at), hone_store_<dtype>_<ctype>(at, v, sat). The meaning is base/dtype.h's, bit for bit
-   (a test compares them); here it is plain C without tables, so that a compiler sees through. Small floats
-   are made from the bits of an f64, by integers: a device without f64 has them
-   too. C11, CUDA C and OpenCL C (HONE_NO_F64 where the device has none). */
+   address space is named here. C11 also has them by address: hone_load_<dtype>(at),
+   hone_store_<dtype>_<ctype>(at, v, sat). The meaning is base/dtype.h's, bit for bit (a test compares them);
+   here it is plain C without tables, so that a compiler sees through. Small floats are made from the bits of
+   an f64, by integers: a device without f64 has them too. C11, CUDA C and OpenCL C (HONE_NO_F64 where the
+   device has none). */
 #ifndef HONE_LOOPS_STORAGE_H
 #define HONE_LOOPS_STORAGE_H
 #ifndef HONE_LOOPS_FN_H /* pasted: fn.h stands before it */

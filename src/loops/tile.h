@@ -26,9 +26,8 @@ bool hone_tilecode_whole(const hone_tilecode *);
 /* elements that make a good piece of work for one of so many threads */
 int64_t hone_tilecode_grain(const hone_tilecode *, int threads);
 size_t hone_tilecode_scratch(const hone_tilecode *); /* bytes a thread, 64-byte aligned */
-/* Elements first … first + n - 1. base: one address a tensor of the instance (unused ones may be NULL). over:
-   value of the over index, or 0. acc: n values (f32 or i32, as the
-   temporary's type says), or NULL. */
+/* Elements first … first + n - 1. base: one address a tensor of the instance (unused ones may be NULL).
+   over: value of the over index, or 0. acc: n values (f32 or i32, as the temporary's type says), or NULL. */
 hone_status hone_tilecode_run(const hone_tilecode *, void *const *base, int64_t first, int64_t n,
                               int64_t over, const void *acc, void *scratch) HONE_CHECKED;
 /* All stages, on this thread; temporaries must be placed. Falls back to the interpreter. */

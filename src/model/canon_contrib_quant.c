@@ -114,12 +114,12 @@ static int picture_rank(hone_edit *e, hone_vid x) {
     hone_edit_problem(e, HONE_NOT_SUPPORTED, "a picture of %d dims (-1: not known)", rank);
     return 0;
 }
-hone_vid hone_contrib_channels_first(hone_edit *e, hone_vid x, int rank) {
+static hone_vid channels_first(hone_edit *e, hone_vid x, int rank) {
     int64_t perm[HONE_MAX_RANK] = {0, rank - 1};
     for (int k = 2; k < rank; k++) perm[k] = k - 1;
     return hone_contrib_transpose(e, x, -1, perm, rank);
 }
-void hone_contrib_channels_last(hone_edit *e, hone_vid x, int rank, hone_vid out) {
+static void channels_last(hone_edit *e, hone_vid x, int rank, hone_vid out) {
     int64_t perm[HONE_MAX_RANK] = {0};
     for (int k = 1; k < rank - 1; k++) perm[k] = k + 1;
     perm[rank - 1] = 1;
@@ -137,9 +137,9 @@ static void between_transposes(hone_edit *e, const char *op, bool last) {
     }
     hone_contrib_becomes(e, op);
     if (!last) return;
-    n->in.at[0] = hone_contrib_channels_first(e, n->in.at[0], rank);
+    n->in.at[0] = channels_first(e, n->in.at[0], rank);
     hone_vid made = hone_contrib_place_before(e, &wanted);
-    hone_contrib_channels_last(e, made, rank, wanted);
+    channels_last(e, made, rank, wanted);
 }
 void hone_contrib_nhwc_max_pool(hone_edit *e) { between_transposes(e, "MaxPool", true); }
 void hone_contrib_q_conv(hone_edit *e) {
@@ -159,12 +159,12 @@ void hone_contrib_q_pool(hone_edit *e) {
         return;
     }
     n->in.at[0] = floats(e, 0), n->in.n = 1;
-    if (last) n->in.at[0] = hone_contrib_channels_first(e, n->in.at[0], rank);
+    if (last) n->in.at[0] = channels_first(e, n->in.at[0], rank);
     hone_contrib_becomes(e, op);
     hone_vid wanted, v = hone_contrib_place_before(e, &wanted);
     if (last) {
         hone_vid first = v;
-        hone_contrib_channels_last(e, first, rank, v = hone_edit_var(e));
+        channels_last(e, first, rank, v = hone_edit_var(e));
     }
     hone_contrib_quantize(e, v, scale, zero, x, out);
 }

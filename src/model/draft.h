@@ -4,9 +4,9 @@
 
    A draft ends as nodes of the graph, through hone_draft_place: the table of upgrade.c is applied, then its
    row is looked up. An up-converter either changes the draft, or adds nodes around it: those it wants before
-   are simply made (hone_edit_node); where some come after, it places the draft itself and goes on. On trouble
-   (no memory, no row) a problem is noted and ids come out as -1: an
-   up-converter may carry on, the import fails at its end. */
+   are simply made (hone_edit_node); where some come after, it places the draft itself and goes on. On
+   trouble (no memory, no row) a problem is noted and ids come out as -1: an up-converter may carry on, the
+   import fails at its end. */
 #ifndef HONE_MODEL_DRAFT_H
 #define HONE_MODEL_DRAFT_H
 #include "ir/infer.h"

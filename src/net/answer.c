@@ -14,7 +14,8 @@ void hone_answer_reset(hone_answer *a) {
     a->stage = HONE_ANSWER_HEAD, a->status = 0, a->closes = false, a->left = 0, a->head_n = 0;
 }
 
-const char *hone_answer_header(const char *head, const char *name) {
+/* The value of a header in a head; it ends at CR. NULL: not there. */
+static const char *header(const char *head, const char *name) {
     const size_t n = strlen(name);
     for (const char *line = strstr(head, "\r\n"); line; line = strstr(line + 2, "\r\n")) {
         if (strncasecmp(line + 2, name, n) != 0 || line[2 + n] != ':') continue;
@@ -43,9 +44,8 @@ static void take_head(hone_answer *a) {
         !isdigit((unsigned char)h[11]))
         return;
     a->status = atoi(h + 9);
-    const char *length = hone_answer_header(h, "Content-Length"),
-               *coding = hone_answer_header(h, "Transfer-Encoding");
-    const char *connection = hone_answer_header(h, "Connection");
+    const char *length = header(h, "Content-Length"), *coding = header(h, "Transfer-Encoding");
+    const char *connection = header(h, "Connection");
     a->closes = connection ? !strncasecmp(connection, "close", 5) : h[7] == '0';
     a->head_n = 0;
     if (a->status / 100 == 1) { /* one of those that come before the answer */

@@ -43,6 +43,4 @@ size_t hone_answer_take(hone_answer *, const uint8_t *, size_t n);
 void hone_answer_landed(hone_answer *, size_t n);
 /* The connection was closed by the server; true: that was the answer's end. */
 bool hone_answer_end(hone_answer *);
-/* The value of a header in a head; it ends at CR. NULL: not there. */
-const char *hone_answer_header(const char *head, const char *name);
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    attention: queries times keys, scaled, masked, through Softmax, times values, become Attention. The scale
    may stand on the scores, the queries or the keys; heads may be a dim of their own or part of the batch;
-   keys and values that were repeated for groups of query heads are
-   taken as they were before. Where windows of an image are batches, each with a mask of its own, a window's
-   heads become heads: the mask is then the same for all images. Transposes and Reshapes around it stay: they
-   are views. */
+   keys and values that were repeated for groups of query heads are taken as they were before. Where windows
+   of an image are batches, each with a mask of its own, a window's heads become heads: the mask is then the
+   same for all images. Transposes and Reshapes around it stay: they are views. */
 #include <math.h>
 #include <string.h>
 

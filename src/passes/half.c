@@ -16,10 +16,10 @@
      while it is packed;
    - a Cast to halves that nothing but Casts back read: that is a rounding which somebody wants.
 
-   A mask is large and negative so that nothing is left of what it is added to; f16 has no number so large but
-   it also has few digits: 5 - 65504 is -65504. In f32 it is -65499,
-   and a row that is masked throughout would see through its mask. So where all that becomes of a constant of
-   at most -10000 goes into a Softmax, it is f32's lowest number. */
+   A mask is large and negative so that nothing is left of what it is added to; f16 has no number so large
+   but it also has few digits: 5 - 65504 is -65504. In f32 it is -65499, and a row that is masked throughout
+   would see through its mask. So where all that becomes of a constant of at most -10000 goes into a Softmax,
+   it is f32's lowest number. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-bool hone_quant_positive(const hone_value *s) {
+static bool is_positive(const hone_value *s) {
     if (!s || s->tag != HONE_TAG_TENSOR || s->dtype != HONE_DTYPE_F32) return false;
     for (int64_t k = 0; k < hone_value_count(s); k++)
         if (!(hone_value_f64(s, k) > 1e-30 && hone_value_f64(s, k) < 1e30)) return false;
@@ -28,7 +28,7 @@ static bool scales(const hone_graph *g, const hone_node *n, hone_vid q, int axis
     out->s = g->var.at[out->scale].value;
     const bool byte = out->dtype == HONE_DTYPE_U8 || out->dtype == HONE_DTYPE_I8,
                wide = out->dtype == HONE_DTYPE_U16 || out->dtype == HONE_DTYPE_I16;
-    if (!(byte || (wide && bytes == 2)) || !hone_quant_positive(out->s)) return false;
+    if (!(byte || (wide && bytes == 2)) || !is_positive(out->s)) return false;
     const hone_value *z = out->zero >= 0 ? g->var.at[out->zero].value : NULL;
     if (out->zero >= 0 &&
         (!z || z->tag != HONE_TAG_TENSOR || hone_value_count(z) != hone_value_count(out->s)))
@@ -129,7 +129,7 @@ static bool addend_of(hone_matching *m, hone_vid b, int64_t channels, addend *ou
     *out = (addend){.q = g->var.at[b].value};
     if (!out->q && hone_node_is(n, "DequantizeLinear")) {
         out->q = g->var.at[n->in[0]].value, out->s = g->var.at[n->in[1]].value;
-        if (hone_attr_int(n->attr, n->n_attr, "block_size", 0) || !hone_quant_positive(out->s) ||
+        if (hone_attr_int(n->attr, n->n_attr, "block_size", 0) || !is_positive(out->s) ||
             (n->n_in > 2 && n->in[2] >= 0 && !(out->z = g->var.at[n->in[2]].value)))
             return false;
         const int64_t many = hone_value_count(out->s);

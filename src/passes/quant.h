@@ -21,7 +21,6 @@ typedef struct {             /* operands of a DequantizeLinear or QuantizeLinear
 bool hone_quant_scales(const hone_graph *, const hone_node *, hone_vid q, int axis, hone_scaled *out);
 /* likewise; 16 bits too */
 bool hone_quant_scales_wide(const hone_graph *, const hone_node *, hone_vid q, int axis, hone_scaled *out);
-bool hone_quant_positive(const hone_value *scale);
 /* Scales and zero points as operands of an integer op: one is a number, whatever the rank in which the model
    has it, and a zero point that is absent is 0. */
 hone_vid hone_quant_scale_of(hone_matching *, const hone_scaled *);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
    rotary: positions as rotations, written out, become RotaryEmbedding. Exporters turn all of x at once, x·cos
    + turned·sin, with tables as wide as x that hold every number twice; or one half of each pair after the
-   other, with tables as wide as that. The pairs are the two halves of the last
-   dim, or neighbours. The op's tables are of the second kind, with a batch: so a first kind must be seen to
-   hold every number twice, and is then looked at in part. Slice, Squeeze and Expand in front of the op are
-   views. Heads stand before the sequence: [B, H, S, D]. */
+   other, with tables as wide as that. The pairs are the two halves of the last dim, or neighbours. The op's
+   tables are of the second kind, with a batch: so a first kind must be seen to hold every number twice, and
+   is then looked at in part. Slice, Squeeze and Expand in front of the op are views. Heads stand before the
+   sequence: [B, H, S, D]. */
 #include <string.h>
 
 #include "passes/match.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    sink: a Squeeze behind a convolution goes behind the bias and the activation that follow it, so that these
-   become the convolution's own. One-dimensional convolutions are
-   often written so: two dims for Conv, one for all else. */
+   become the convolution's own. One-dimensional convolutions are often written so: two dims for Conv, one
+   for all else. */
 #include <string.h>
 
 #include "passes/match.h"

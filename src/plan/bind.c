@@ -8,8 +8,7 @@
 #include "plan/formula.h"
 #include "plan/concat_alias.h"
 
-/* ---- segment breaks
-   ---------------------------------------------------------------------------------------------- */
+/* ---- segment breaks ------------------------------------------------------------------------------------ */
 /* What must be known before a node can be bound: values of unknown shape, and numbers that decide shapes. */
 static bool wants(hone_binder *b, const hone_level *l, const hone_node *n) {
     b->n_wanted = 0;
@@ -292,9 +291,8 @@ static hone_status bind_formula(hone_binder *b, hone_level *l, int k, const hone
     *done = true;
     return HONE_OK;
 }
-/* Control flow on a device: operands that only its bodies read, as tensors, go there and stay there. Not what
-   decides (a condition, a trip count), nor what a body reads while it is
-   bound (contents). */
+/* Control flow on a device: operands that only its bodies read, as tensors, go there and stay there. Not
+   what decides (a condition, a trip count), nor what a body reads while it is bound (contents). */
 static int first_for_bodies(const hone_program *p) {
     return !strcmp(p->how, "loop") ? 2 : !strcmp(p->how, "if") ? 1 : !strcmp(p->how, "scan") ? 0 : -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   function: host ops that the device on which they are placed has a function for. Results whose size only the
-   data say are counted: in memory with room for the most there can be, beside
-   a number that the host reads when it wants to know (a segment break). */
+   function: host ops that the device on which they are placed has a function for. Results whose size only
+   the data say are counted: in memory with room for the most there can be, beside a number that the host
+   reads when it wants to know (a segment break). */
 #include <string.h>
 
 #include "plan/bind.h"

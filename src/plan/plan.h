@@ -2,10 +2,9 @@
    plan: compile a graph once, bind it to shapes, get steps.
 
    Compile runs every pass and is done once; its result is immutable and shared. Bind is concrete inference
-   over the finished graph, from the input shapes and from the
-   contents of those inputs that some op reads as shape, axes, range, k or branch. Where a shape depends on
-   computed data the plan breaks off: it ends there, and the rest is bound into an arena of its own when the
-   numbers are known. */
+   over the finished graph, from the input shapes and from the contents of those inputs that some op reads as
+   shape, axes, range, k or branch. Where a shape depends on computed data the plan breaks off: it ends
+   there, and the rest is bound into an arena of its own when the numbers are known. */
 #ifndef HONE_PLAN_PLAN_H
 #define HONE_PLAN_PLAN_H
 #include <stdatomic.h>
@@ -52,9 +51,9 @@ struct hone_compiled {
 };
 /* For the CPU. Takes the graph, also on failure. */
 hone_status hone_compile(hone_graph *take, hone_compiled **out) HONE_CHECKED;
-/* The same model for several devices: nodes are placed, then fused (no group crosses devices) and laid out as
-   their devices want it. `of` must outlive it. precision: of the
-   sessions that will run it (hone_bind_options). */
+/* The same model for several devices: nodes are placed, then fused (no group crosses devices) and laid out
+   as their devices want it. `of` must outlive it. precision: of the sessions that will run it
+   (hone_bind_options). */
 hone_status hone_compile_for(const hone_compiled *of, const hone_units *, hone_dtype precision,
                              hone_compiled **out) HONE_CHECKED;
 void hone_compiled_destroy(hone_compiled *);

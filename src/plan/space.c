@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   space: which device a node goes to, and how values come from one memory to another. A var lies where it was
-   made; who wants it elsewhere gets a copy of its bytes, made once a
-   plan segment. Constants, and what is computed while a plan is made, are in every memory that wants them:
-   nobody copies these in a run. */
+   space: which device a node goes to, and how values come from one memory to another. A var lies where it
+   was made; who wants it elsewhere gets a copy of its bytes, made once a plan segment. Constants, and what
+   is computed while a plan is made, are in every memory that wants them: nobody copies these in a run. */
 #include <stdatomic.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    verify: holds a finished plan to what its steps say that they read and write. It trusts neither the memory
-   planner nor the lives of blocks: it walks the steps in order
-   with a map of the arena and of each output, in which every granule knows who wrote it last, and for which
-   block.
+   planner nor the lives of blocks: it walks the steps in order with a map of the arena and of each output,
+   in which every granule knows who wrote it last, and for which block.
 
    A read must find all of it written for its own block: else nobody wrote it, or somebody else has taken its
    place too early. A write may replace what another block left there (if that was still needed, its reader
@@ -10,9 +9,8 @@
    overlap. Within a step nothing that is read may be written, but element by element where the step says so.
    What computes values is not looked at; tests compare those.
 
-   A step reads and writes in the memory of its own device only: what lies elsewhere must have come by a copy,
-   which states both memories. Segments must hold all steps, in
-   order, each under its own device. */
+   A step reads and writes in the memory of its own device only: what lies elsewhere must have come by a
+   copy, which states both memories. Segments must hold all steps, in order, each under its own device. */
 #include "plan/verify.h"
 
 #include <stdatomic.h>

@@ -10,8 +10,6 @@
 
 enum { LEAST_HELD = 8 << 20, MOST_HELD = 64 << 20, MOST_READERS = 3 };
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
-
 /* ---- histograms ---------------------------------------------------------------------------------------- */
 int64_t hone_quant_held(const hone_graph *g) {
     int64_t weights = 0;
@@ -47,7 +45,7 @@ static hone_status ask_shapes(const hone_quant_job *job, const hone_graph *of, c
     hone_graph_index(g);
     hone_status s = HONE_OK;
     if (ok && in && out) s = job->runner.open(job->runner.context, g, &run);
-    else hone_graph_destroy(g), s = no_memory();
+    else hone_graph_destroy(g), s = hone_quant_no_memory();
     if (!s) s = hone_quant_sample(job, sample, in);
     if (!s) s = job->runner.run(run, in, out);
     for (int k = 0, i = 0; k < n && !s; k++) {
@@ -187,7 +185,7 @@ static hone_status watching(const hone_quant_job *job, const hone_quant_plan *p,
     hone_vec_free(&after);
     if (!ok) {
         hone_graph_destroy(g);
-        return no_memory();
+        return hone_quant_no_memory();
     }
     hone_graph_index(g);
     *out = g;
@@ -197,8 +195,9 @@ static hone_status see(hone_quant_plan *p, const tapped *t, hone_value *const *o
     hone_quant_class *c = p->class.at + p->class_of[t->var];
     if (t->seen >= 0 && is_source(p, t->var)) hone_histogram_add(c->seen, out[t->seen]->data);
     if (first && t->dims >= 0) count_macs(p, t->var, out[t->dims]);
-    return t->extremes < 0 || see_channels(c, t->axis, out[t->extremes], out[t->dims]) ? HONE_OK
-                                                                                       : no_memory();
+    return t->extremes < 0 || see_channels(c, t->axis, out[t->extremes], out[t->dims])
+               ? HONE_OK
+               : hone_quant_no_memory();
 }
 static hone_status see_all(const hone_quant_job *job, hone_quant_plan *p, taps *tap, const int64_t *sample,
                            int n) {
@@ -209,7 +208,7 @@ static hone_status see_all(const hone_quant_job *job, hone_quant_plan *p, taps *
     HONE_TRY(job->runner.open(job->runner.context, g, &run));
     hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)),
                **out = hone_alloc(sizeof *out * (size_t)(n_out + 1));
-    hone_status s = in && out ? HONE_OK : no_memory();
+    hone_status s = in && out ? HONE_OK : hone_quant_no_memory();
     /* two fifths of the time, and one sample in any case */
     for (int k = 0; k < n && !s && !(k && hone_quant_late(job, 0.4, "some samples' ranges")); k++) {
         s = hone_quant_tell(job, 0.2 * k / n, "ranges");
@@ -231,7 +230,7 @@ hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, 
     for (int v = 0; v < p->n_var && !s; v++)
         if (p->class_of[v] >= 0 && (is_source(p, v) || is_operand(p, v)) &&
             !hone_push(&tap, ((tapped){.var = v, .axis = channels_axis(p, v)})))
-            s = no_memory();
+            s = hone_quant_no_memory();
     if (!s) s = see_all(job, p, &tap, sample, n);
     hone_vec_free(&tap);
     for (int k = 0; k < p->class.n && !s; k++) {
@@ -334,7 +333,7 @@ static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, con
     hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)),
                **out = hone_alloc(sizeof *out * (size_t)(2 * t->n + 1));
     double *sum = hone_alloc(sizeof *sum * (size_t)(2 * t->n + 1));
-    hone_status s = in && out && sum ? HONE_OK : no_memory();
+    hone_status s = in && out && sum ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < n && !s && !(k && hone_quant_late(job, 0.5, "ranges tried on some samples")); k++) {
         s = hone_quant_tell(job, 0.2 + 0.1 * k / n, "which ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
@@ -381,9 +380,10 @@ hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, con
     }
     ok = ok && settle_down(g, nodes, after.at);
     hone_vec_free(&after);
-    hone_status s = ok ? HONE_OK : no_memory();
+    hone_status s = ok ? HONE_OK : hone_quant_no_memory();
     g->out.n = 0;
-    for (int k = 0; k < out.n && !s; k++) s = hone_push(&g->out, out.at[k]) ? HONE_OK : no_memory();
+    for (int k = 0; k < out.n && !s; k++)
+        s = hone_push(&g->out, out.at[k]) ? HONE_OK : hone_quant_no_memory();
     if (s || !t.n) {
         hone_graph_destroy(g);
     } else {

@@ -9,8 +9,6 @@
 
 enum { SAMPLES = 6, BARS = 64 };
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
-
 /* ---- results of layers, all together ------------------------------------------------------------------- */
 typedef struct {
     double off, all;
@@ -48,7 +46,7 @@ static hone_status watch(hone_quant_search *q, const hone_graph *made, int from,
                **out = hone_alloc(sizeof *out * (size_t)n * 2);
     power *sum = hone_alloc(sizeof *sum * (size_t)n);
     hone_quant_run *run[2] = {NULL, NULL};
-    hone_status s = tap && in && out && sum ? HONE_OK : no_memory();
+    hone_status s = tap && in && out && sum ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < n && !s; k++) tap[k] = p->layer.at[from + k].y;
     if (!s) s = hone_quant_open(job, p->graph, tap, n, run);
     if (!s) s = hone_quant_open(job, made, tap, n, run + 1);
@@ -77,7 +75,7 @@ hone_status hone_quant_behind(hone_quant_search *q) {
     const int64_t most = hone_quant_held(p->graph) / 2; /* of both graphs */
     hone_vid *y = hone_alloc(sizeof *y * (size_t)(p->layer.n + 1));
     int64_t *bytes = hone_alloc(sizeof *bytes * (size_t)(p->layer.n + 1));
-    hone_status s = y && bytes ? HONE_OK : no_memory();
+    hone_status s = y && bytes ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < p->layer.n && !s; k++) y[k] = p->layer.at[k].y;
     if (!s) s = hone_quant_bytes(q->job, p->graph, y, p->layer.n, q->judge.sample[0], bytes);
     for (int from = 0, to = 0; from < p->layer.n && !s; from = to) {

@@ -11,7 +11,7 @@ hone_quant_edit hone_quant_edit_open(const hone_quant_job *job) {
     return (hone_quant_edit){.job = job, .graph = job->graph};
 }
 static hone_vid no_memory(hone_quant_edit *e) {
-    if (!e->status) e->status = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    if (!e->status) e->status = hone_quant_no_memory();
     return -1;
 }
 void hone_quant_keep(hone_quant_edit *e, hone_node *n) {

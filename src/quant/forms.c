@@ -86,7 +86,7 @@ hone_status hone_quant_open(const hone_quant_job *job, const hone_graph *g, cons
     for (int k = 0; out && k < n_out; k++)
         if (!hone_push(&copy->out, out[k])) {
             hone_graph_destroy(copy);
-            return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+            return hone_quant_no_memory();
         }
     hone_graph_index(copy);
     return job->runner.open(job->runner.context, copy, run);

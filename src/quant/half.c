@@ -155,12 +155,12 @@ static hone_status measure(halving *h) {
         for (int q = 0; q < n->n_in + n->n_out && listed(n, products) && has_weights(h, n); q++) {
             const hone_vid v = q < n->n_in ? n->in[q] : n->out[q - n->n_in];
             if (is_f32(h, v) && !g->var.at[v].value && g->var.at[v].producer >= 0 && !hone_push(&seen, v))
-                s = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+                s = hone_quant_no_memory();
         }
     }
     hone_value **in = hone_alloc(sizeof *in * (size_t)(g->in.n + 1)),
                **out = hone_alloc(sizeof *out * (size_t)(seen.n + 1));
-    if (!s && (!in || !out)) s = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    if (!s && (!in || !out)) s = hone_quant_no_memory();
     if (!s) s = hone_quant_open(h->job, g, seen.at, seen.n, &run);
     for (int64_t k = 0; k < samples && !s; k++) {
         s = hone_quant_tell(h->job, (double)k / (double)samples, "how large values become");
@@ -216,7 +216,7 @@ static hone_status rewrite(halving *h) {
     hone_graph *g = h->graph;
     const int nodes = g->node.n;
     uint8_t *out32 = hone_alloc((size_t)h->n + 1);
-    if (!out32) e.status = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    if (!out32) e.status = hone_quant_no_memory();
     for (int k = 0; k < nodes && !e.status; k++)
         for (int q = 0; q < g->node.at[k]->n_out && h->in[k] == HALVES; q++)
             if (is_f32(h, g->node.at[k]->out[q]))
@@ -251,9 +251,7 @@ static hone_status halve(hone_quant_job *job, hone_dtype type) {
     const size_t vars = (size_t)g->var.n + 1;
     h.in = hone_alloc((size_t)g->node.n + 1), h.above = hone_alloc(sizeof *h.above * vars),
     h.half = hone_alloc(sizeof *h.half * vars), h.stored = hone_alloc(sizeof *h.stored * vars);
-    hone_status s = h.in && h.above && h.half && h.stored
-                        ? HONE_OK
-                        : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = h.in && h.above && h.half && h.stored ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; !s && k < g->var.n; k++) h.half[k] = h.stored[k] = -1;
     if (!s) s = measure(&h);
     if (!s) choose(&h);

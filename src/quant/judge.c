@@ -84,9 +84,7 @@ hone_status hone_quant_judge_open(const hone_quant_job *job, const hone_graph *g
     const bool tokens = job->wish->metric && !strcmp(job->wish->metric, "perplexity");
     j.want = hone_alloc(sizeof *j.want * ((size_t)n * (size_t)j.n_out + 1));
     if (tokens) j.tokens = hone_alloc(sizeof *j.tokens * (size_t)n);
-    hone_status s = in && j.want && (j.tokens || !tokens)
-                        ? HONE_OK
-                        : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = in && j.want && (j.tokens || !tokens) ? HONE_OK : hone_quant_no_memory();
     if (!s) s = hone_quant_open(job, g, NULL, 0, &run);
     for (int k = 0; k < n && !s; k++) {
         s = run_sample(&j, run, k, in, j.want + (size_t)k * (size_t)j.n_out);
@@ -116,7 +114,7 @@ hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, 
     HONE_TRY(j->job->runner.open(j->job->runner.context, take, &run));
     hone_value **in = hone_alloc(sizeof *in * (size_t)(j->n_in + 1)),
                **got = hone_alloc(sizeof *got * (size_t)(j->n_out + 1));
-    hone_status s = in && got ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = in && got ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < n && !s; k++) {
         s = run_sample(j, run, k, in, got);
         drop(in, j->n_in);
@@ -241,8 +239,7 @@ hone_status hone_quant_judged(hone_quant_job *job, hone_quant_form *form) {
     n = given < 2 ? given : n < 1 ? 1 : n > given - 1 ? given - 1 : n;
     if (given > 1) rest.data.n = given - n;
     sample = hone_alloc(sizeof *sample * (size_t)(n + 1));
-    hone_status s = sample ? hone_graph_copy(job->graph, &was)
-                           : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = sample ? hone_graph_copy(job->graph, &was) : hone_quant_no_memory();
     for (int64_t k = 0; k < n && !s; k++) sample[k] = given - n + k;
     if (!s && n) s = hone_quant_judge_open(job, was, sample, (int)n, &j);
     if (!s) s = hone_quant_metric_base(&j, &m);

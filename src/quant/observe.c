@@ -116,8 +116,8 @@ static hone_range mse(const hone_histogram *h, int levels, bool symmetric) {
     return best;
 }
 /* How much is lost (in nats) of the distribution when its numbers are cut to a range and rounded to so many
-   levels: what one step holds is spread over those of its bins that held
-   something, and what is cut off is counted at the edge in the first and missing in the second. */
+   levels: what one step holds is spread over those of its bins that held something, and what is cut off is
+   counted at the edge in the first and missing in the second. */
 static double divergence(const hone_histogram *h, int from, int to, int levels) {
     const int n = to - from;
     double p_all = 0, q_all = 0, sum = 0, below = 0, above = 0;

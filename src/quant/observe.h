@@ -3,8 +3,8 @@
    this suggests.
 
    A histogram has 2048 bins of equal width. A number outside makes the bins twice as wide, two becoming one,
-   as often as it takes: so nothing is seen twice and no range
-   is asked for beforehand. Zeros are counted apart: every grid has one, so they cost nothing. */
+   as often as it takes: so nothing is seen twice and no range is asked for beforehand. Zeros are counted
+   apart: every grid has one, so they cost nothing. */
 #ifndef HONE_QUANT_OBSERVE_H
 #define HONE_QUANT_OBSERVE_H
 #include "base/bins.h"

@@ -17,8 +17,6 @@ enum { LEAST_RUNS = 5, MOST_RUNS = 30, TRIALS = 8 };
 #define LONG 4e8  /* ns: so long a graph is measured, where that is no fewer runs */
 #define PAYS 0.99 /* of the time in f32; above it a layer is slow */
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
-
 /* ---- whose a step is ----------------------------------------------------------------------------------- */
 typedef struct {
     const hone_quant_plan *p;
@@ -71,7 +69,7 @@ static hone_status measure(const hone_quant_search *q, hone_graph *take, pacing 
     hone_quant_run *run = NULL;
     HONE_TRY(by->open(by->context, take, &run));
     hone_value **in = hone_alloc(sizeof *in * (size_t)(q->judge.n_in + 1));
-    hone_status s = in ? hone_quant_sample(q->job, q->judge.sample[0], in) : no_memory();
+    hone_status s = in ? hone_quant_sample(q->job, q->judge.sample[0], in) : hone_quant_no_memory();
     memset(p->ns, 0, sizeof *p->ns * (size_t)(q->plan->layer.n + 1));
     double one = 0;
     if (!s) s = by->time(run, in, 2, &one);
@@ -168,7 +166,7 @@ hone_status hone_quant_pace(hone_quant_search *q, int *found) {
     slow_layer *slow = hone_alloc(sizeof *slow * (size_t)(p->layer.n + 1));
     pacing at = {p, of, hone_alloc(sizeof(double) * (size_t)(p->layer.n + 1))};
     double best = 0;
-    hone_status s = of && slow && at.ns ? HONE_OK : no_memory();
+    hone_status s = of && slow && at.ns ? HONE_OK : hone_quant_no_memory();
     *found = 0;
     if (!s) s = measure_both(q, &at, &best);
     if (!s) s = descend(q, &at, slow, &best, found);
@@ -178,7 +176,7 @@ hone_status hone_quant_pace(hone_quant_search *q, int *found) {
 hone_status hone_quant_pace_whole(hone_quant_search *q, double *ns) {
     int32_t *of = layers_by_node(q->plan);
     pacing at = {q->plan, of, hone_alloc(sizeof(double) * (size_t)(q->plan->layer.n + 1))};
-    hone_status s = of && at.ns ? measure_plan(q, &at, ns) : no_memory();
+    hone_status s = of && at.ns ? measure_plan(q, &at, ns) : hone_quant_no_memory();
     hone_free(of), hone_free(at.ns);
     return s;
 }

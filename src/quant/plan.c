@@ -177,7 +177,7 @@ static hone_status find_classes(hone_quant_plan *p) {
     for (int v = 0; ok && v < p->n_var; v++) /* a var that leads a class is not always rounded itself */
         if (!on[v]) p->class_of[v] = -1;
     hone_free(on), hone_free(up);
-    return ok ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    return ok ? HONE_OK : hone_quant_no_memory();
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
@@ -213,9 +213,7 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
     p.class_of = hone_alloc(sizeof *p.class_of * (size_t)(p.n_var + 1));
     p.layer_of = hone_alloc(sizeof *p.layer_of * (size_t)(p.n_node + 1));
     p.moves = hone_alloc((size_t)p.n_node + 1);
-    hone_status s = p.class_of && p.layer_of && p.moves
-                        ? HONE_OK
-                        : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = p.class_of && p.layer_of && p.moves ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < p.n_node && !s; k++) {
         hone_quant_layer l;
         const hone_node *n = g->node.at[k];
@@ -230,7 +228,7 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
         const char *why;
         if (s || !layer_at(g, k, &l, &why)) continue;
         p.layer_of[k] = p.layer.n;
-        if (!hone_push(&p.layer, l)) s = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+        if (!hone_push(&p.layer, l)) s = hone_quant_no_memory();
     }
     if (!s && !p.layer.n)
         s = hone_quant_nothing(g, HONE_BAD_INPUT, g->name,

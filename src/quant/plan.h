@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    plan: what of a graph can be quantized: its layers (products with constant weights), the tensors that are
-   rounded, and which of these share a grid. What is decided about them (floats,
-   ranges, repairs) stands here too; rewrite.c makes a graph of it.
+   rounded, and which of these share a grid. What is decided about them (floats, ranges, repairs) stands here
+   too; rewrite.c makes a graph of it.
 
    Rules
    - A layer is Conv, MatMul or Gemm of f32 with constant weights. Its operand is rounded, its weights are
@@ -49,8 +49,8 @@ typedef struct {  /* tensors with one grid */
     /* behind the nodes that read it, as a share of their power; NaN: not tried */
     double error[HONE_OBSERVERS];
     /* Of the operand of layers, where it has channels of its own (repair.c): the extremes of each, and the
-       unit that it is divided by before it is rounded; the layer's weights are
-       multiplied by it. NULL: not known, or all 1 */
+       unit that it is divided by before it is rounded; the layer's weights are multiplied by it. NULL: not
+       known, or all 1 */
     int64_t channels;
     int axis; /* of the operand */
     float *least, *most, *unit;

@@ -188,8 +188,7 @@ hone_status hone_quant_qoperator(const hone_quant_job *job, hone_graph *g) {
     r.at = hone_alloc(sizeof *r.at * (size_t)(r.n + 1));
     r.gone = hone_alloc((size_t)r.n + 1);
     r.uses = hone_alloc(sizeof *r.uses * (size_t)(g->var.n + 1));
-    hone_status s =
-        r.at && r.gone && r.uses ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = r.at && r.gone && r.uses ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < r.n && !s; k++) r.at[k] = g->node.at[k];
     for (int k = 0; k < r.n && !s; k++)
         for (int i = 0; i < r.at[k]->n_in; i++)
@@ -215,7 +214,7 @@ hone_status hone_quant_qoperator(const hone_quant_job *job, hone_graph *g) {
     if (!s) {
         int *uses = hone_alloc(sizeof *uses * (size_t)(g->var.n + 1));
         if (uses) forget_unread(g, uses), hone_graph_index(g);
-        else s = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+        else s = hone_quant_no_memory();
         hone_free(uses);
     }
     hone_free(r.at), hone_free(r.gone);

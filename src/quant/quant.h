@@ -58,6 +58,9 @@ hone_status hone_quant_judged(hone_quant_job *, hone_quant_form *) HONE_CHECKED;
 
 /* Says how far it is; fails, BAD_INPUT, where the caller wants to stop. */
 hone_status hone_quant_tell(const hone_quant_job *, double done, const char *what) HONE_CHECKED;
+static inline hone_status hone_quant_no_memory(void) {
+    return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+}
 /* bodies.c: layers inside of bodies of If, Loop and Scan stay as they are: which nodes have them, as a member
    of the report. */
 void hone_quant_bodies(const hone_graph *, hone_text *report);

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "quant/calibrate.h"
 #include "quant/search.h"
 #include "quant/weights.h"
@@ -27,8 +28,6 @@ enum {
     MOST_BYTES = 64 << 20 /* of a layer's rows */
 };
 #define DAMPING 0.05
-
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
 
 typedef struct {
     hone_quant_layer *l;
@@ -79,7 +78,7 @@ static hone_status prepare(hone_quant_search *q, hone_quant_layer *l, fitted *to
     const size_t bytes = sizeof(float) * (size_t)(f.groups * f.room * f.k);
     f.x = hone_alloc(bytes), f.f = hone_alloc(bytes);
     *to = f, *fits = true;
-    return f.x && f.f ? HONE_OK : no_memory();
+    return f.x && f.f ? HONE_OK : hone_quant_no_memory();
 }
 static void free_fitted(fitted *f) {
     hone_value_drop(f->w), hone_value_drop(f->b);
@@ -88,12 +87,6 @@ static void free_fitted(fitted *f) {
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
-static uint64_t draw(uint64_t *state) { /* splitmix64 */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 static void put(const hone_grid *grid, float v, float unit, float *x, float *f) {
     *f = v / unit;
     *x = (float)(hone_grid_round(grid, *f) - grid->zero) * grid->scale;
@@ -141,11 +134,11 @@ static void see(fitted *f, const hone_value *x, const hone_grid *grid, int64_t m
         if (f->space) {
             int64_t at[3] = {0};
             for (int d = 0; d < f->space; d++)
-                at[d] = (int64_t)(draw(state) % (uint64_t)out[d]) * f->step[d] - f->before[d];
-            see_window(f, x, grid, (int64_t)(draw(state) % (uint64_t)x->dim[0]), at);
+                at[d] = (int64_t)(hone_random(state) % (uint64_t)out[d]) * f->step[d] - f->before[d];
+            see_window(f, x, grid, (int64_t)(hone_random(state) % (uint64_t)x->dim[0]), at);
             continue;
         }
-        const float *row = (const float *)x->data + (int64_t)(draw(state) % (uint64_t)lines) * f->k;
+        const float *row = (const float *)x->data + (int64_t)(hone_random(state) % (uint64_t)lines) * f->k;
         for (int64_t k = 0; k < f->k; k++)
             put(grid, row[k], f->unit ? f->unit[k] : 1, f->x + f->rows * f->k + k, f->f + f->rows * f->k + k);
     }
@@ -174,7 +167,7 @@ static hone_status solve(const fitted *f, int64_t g, const float *x, int threads
     hone_status s = wanted && hone_weights_make(&q, kind, true, f->n, f->k, f->k) &&
                             hone_weights_moments_make(&m, f->k, false)
                         ? HONE_OK
-                        : no_memory();
+                        : hone_quant_no_memory();
     for (int64_t n = 0; n < f->n && !s; n++)
         for (int64_t k = 0; k < f->k; k++)
             wanted[n * f->k + k] = ((const float *)f->w->data)[weight_at(f, g * f->n + n, k)];
@@ -200,7 +193,7 @@ static hone_status fit(const hone_quant_search *q, fitted *f, bool rounding) {
     double *mean = hone_alloc(sizeof *mean * (size_t)f->k * 2);
     float *shift = f->b ? hone_alloc(sizeof *shift * (size_t)all) : NULL;
     hone_value *bytes = NULL, *scales = NULL;
-    hone_status s = mean && (shift || !f->b) ? HONE_OK : no_memory();
+    hone_status s = mean && (shift || !f->b) ? HONE_OK : hone_quant_no_memory();
     /* of this layer alone: others may hold the plain ones */
     if (!s) s = hone_value_copy(l->bytes, &bytes);
     if (!s) s = hone_value_copy(l->scales, &scales);
@@ -242,7 +235,7 @@ static hone_status watch(hone_quant_search *q, fitted *f, int n, double done) {
     hone_vid *tap = hone_alloc(sizeof *tap * (size_t)(n + 1));
     hone_quant_run *run = NULL;
     uint64_t state = (uint64_t)job->wish->seed;
-    hone_status s = in && out && tap ? HONE_OK : no_memory();
+    hone_status s = in && out && tap ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < n && !s; k++) tap[k] = f[k].l->x;
     if (!s) s = hone_quant_open(job, q->plan->graph, tap, n, &run);
     for (int k = 0; k < samples && !s; k++) {
@@ -264,7 +257,7 @@ static hone_status refit(hone_quant_search *q, bool rounding) {
     hone_quant_plan *p = q->plan;
     const int64_t most = hone_quant_held(p->graph);
     fitted *f = hone_alloc(sizeof *f * (size_t)(p->layer.n + 1));
-    hone_status s = f ? HONE_OK : no_memory();
+    hone_status s = f ? HONE_OK : hone_quant_no_memory();
     for (int from = 0; from < p->layer.n && !s;) {
         int n = 0, k = from;
         int64_t held = 0;

@@ -66,7 +66,7 @@ static hone_status make_units(hone_quant_plan *p, int class, bool *made) {
     *made = false;
     if (!weights || !unit) {
         hone_free(weights), hone_free(unit);
-        return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+        return hone_quant_no_memory();
     }
     weights_by_channel(p, class, weights, &depthwise);
     for (int64_t k = 0; k < c->channels; k++) {

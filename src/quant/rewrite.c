@@ -401,7 +401,7 @@ static hone_status rebuild(rewriting *r) {
     hone_graph *g = r->g;
     hone_node **old = hone_alloc(sizeof *old * (size_t)(g->node.n + 1));
     const int n_old = g->node.n;
-    if (!old) return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    if (!old) return hone_quant_no_memory();
     if (n_old) memcpy(old, g->node.at, sizeof *old * (size_t)n_old);
     g->node.n = 0;
     bool ok = true;
@@ -426,7 +426,7 @@ static hone_status rebuild(rewriting *r) {
         for (int i = 0; ok && i < n->n_out; i++) ok = round_var(r, n->out[i]);
     }
     hone_free(old);
-    return ok ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    return ok ? HONE_OK : hone_quant_no_memory();
 }
 /* An output of the graph that is rounded keeps its name: what was its maker's result is another var. */
 static bool split_output(rewriting *r, int k) {
@@ -461,7 +461,7 @@ hone_status hone_quant_weights_now(hone_quant_plan *p, const hone_library *lib, 
                                    hone_value **w, hone_value **b, const float **unit) {
     rewriting r = {.p = p, .lib = lib, .on = hone_alloc((size_t)p->n_var + 1)};
     *w = *b = NULL, *unit = NULL;
-    if (!r.on) return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    if (!r.on) return hone_quant_no_memory();
     hone_quant_plan_mark(p, r.on);
     *w = weights_in_units(&r, l, b);
     const bool ok = *w && bytes_of(&r, l, *w);
@@ -471,21 +471,21 @@ hone_status hone_quant_weights_now(hone_quant_plan *p, const hone_library *lib, 
     if (ok) return HONE_OK;
     hone_value_drop(*w);
     *w = NULL;
-    return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    return hone_quant_no_memory();
 }
 hone_status hone_quant_rewrite(hone_quant_plan *p, const hone_library *lib, hone_graph **out) {
     rewriting r = {.p = p, .lib = lib};
     HONE_TRY(hone_graph_copy(p->graph, &r.g));
     r.on = hone_alloc((size_t)p->n_var + 1);
     r.rounded = hone_alloc(sizeof *r.rounded * (size_t)(p->n_var + 1));
-    hone_status s = r.on && r.rounded ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = r.on && r.rounded ? HONE_OK : hone_quant_no_memory();
     if (!s) {
         hone_quant_plan_mark(p, r.on);
         for (int v = 0; v < p->n_var; v++) r.rounded[v] = -1;
         s = rebuild(&r);
     }
     for (int k = 0; !s && k < r.g->out.n; k++)
-        if (!split_output(&r, k)) s = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+        if (!split_output(&r, k)) s = hone_quant_no_memory();
     hone_free(r.on), hone_free(r.rounded);
     if (s) {
         hone_graph_destroy(r.g);

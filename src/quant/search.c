@@ -10,7 +10,6 @@
 
 #include "quant/calibrate.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
 enum { SENSITIVE = 6 /* samples that show how much a layer hurts */ };
 #define GOOD_NOISE 1e-3 /* where nobody says what is good: 30 dB, and the same class nearly throughout */
 #define GOOD_TOP1 0.98
@@ -71,7 +70,7 @@ static void bring_ranges(hone_quant_plan *p, const kept_range *from) {
 static hone_status try_observers(hone_quant_search *q) {
     static const hone_observer whole[] = {HONE_OBSERVE_MINMAX, HONE_OBSERVE_PERCENTILE, HONE_OBSERVE_MSE};
     kept_range *best = hone_alloc(sizeof *best * (size_t)(q->plan->class.n + 1));
-    if (!best) return no_memory();
+    if (!best) return hone_quant_no_memory();
     hone_status s = hone_quant_search_judge(q, 0, &q->score);
     keep_ranges(q->plan, best);
     if (!s) hone_quant_search_note(q, "ranges: a choice for each tensor", &q->score, true);
@@ -222,7 +221,7 @@ static hone_status choose_floats(hone_quant_search *q) {
     if (!(share > 0)) share = q->metric.name ? 1 : 0.15;
     for (int k = 0; k < p->layer.n; k++) all += p->layer.at[k].macs;
     place *order[2] = {order_of(q, false), order_of(q, true)};
-    hone_status s = order[0] && order[1] ? HONE_OK : no_memory();
+    hone_status s = order[0] && order[1] ? HONE_OK : hone_quant_no_memory();
     hone_quant_score best = q->score;
     int n = 0, which = 0;
     bool found = false;
@@ -268,7 +267,7 @@ static hone_status mixtures(hone_quant_search *q) {
     hone_quant_plan *p = q->plan;
     place *order = order_of(q, false);
     hone_quant_layer *was = hone_alloc(sizeof *was * (size_t)p->layer.n);
-    hone_status s = order && was ? HONE_OK : no_memory();
+    hone_status s = order && was ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < p->layer.n && !s; k++) was[k] = p->layer.at[k], p->layer.at[k].slow = false;
     for (int n = 0; !s; n = n ? 2 * n : 1) {
         s = hone_quant_tell(q->job, 0.92, "mixtures of integers and floats");
@@ -288,7 +287,7 @@ static hone_status mixtures(hone_quant_search *q) {
 static hone_status time_both(hone_quant_search *q, hone_quant_run *const *run) {
     const hone_quant_runner *by = &q->job->runner;
     hone_value **in = hone_alloc(sizeof *in * (size_t)(q->judge.n_in + 1));
-    hone_status s = in ? hone_quant_sample(q->job, q->judge.sample[0], in) : no_memory();
+    hone_status s = in ? hone_quant_sample(q->job, q->judge.sample[0], in) : hone_quant_no_memory();
     double first = 0, *const to[2] = {&q->float_ns, &q->int_ns};
     for (int k = 0; k < 2 && !s; k++) s = by->time(run[k], in, 1, &first);
     const int runs = first > 0 ? (int)fmin(fmax(3e8 / first, 3), 30) : 3;

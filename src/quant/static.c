@@ -12,19 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "quant/calibrate.h"
 #include "quant/judge.h"
 #include "quant/search.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
-
 /* ---- samples ------------------------------------------------------------------------------------------- */
-static uint64_t draw(uint64_t *state) { /* splitmix64 */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 /* The first for calibration, those behind them to judge. */
 static hone_status deal(const hone_quantizing *w, int64_t **out, int *calibrate, int *judge) {
     const int64_t n = w->data.n;
@@ -33,18 +26,18 @@ static hone_status deal(const hone_quantizing *w, int64_t **out, int *calibrate,
     c = c > n - j ? n - j : c;
     uint64_t state = (uint64_t)w->seed;
     int64_t *at = hone_alloc(sizeof *at * (size_t)(c + j + 2));
-    if (!at) return no_memory();
+    if (!at) return hone_quant_no_memory();
     /* c + j different numbers below n, in an order by chance (Floyd) */
     const int64_t k_all = n == 1 ? 1 : c + j;
     for (int64_t k = 0; k < k_all; k++) {
         const int64_t last = n - k_all + k;
-        int64_t x = (int64_t)(draw(&state) % (uint64_t)(last + 1));
+        int64_t x = (int64_t)(hone_random(&state) % (uint64_t)(last + 1));
         for (int64_t i = 0; i < k; i++)
             if (at[i] == x) {
                 x = last;
                 break;
             }
-        const int64_t place = (int64_t)(draw(&state) % (uint64_t)(k + 1));
+        const int64_t place = (int64_t)(hone_random(&state) % (uint64_t)(k + 1));
         at[k] = at[place], at[place] = x;
     }
     if (n == 1) at[1] = at[0], c = j = 1;

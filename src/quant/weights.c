@@ -17,7 +17,6 @@
 #include "quant/weights_form.h"
 
 enum { LEAST_ROWS = 16, LEAST_TABLE = 4096, BLOCK = 32, MOST_BLOCK = 1 << 20 };
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize weights"); }
 
 /* ---- wishes -------------------------------------------------------------------------------------------- */
 static hone_status kind_of(const char *what, const char *name, const hone_weights_kind **out) {
@@ -66,7 +65,8 @@ static hone_status read_wish(hone_weights_job *w) {
         return hone_fail(HONE_BAD_INPUT, "tables of f8 have format qdq only");
     return HONE_OK;
 }
-int64_t hone_weights_block(const hone_weights_job *w, int64_t k) {
+/* the block that a matrix of so many rows gets */
+static int64_t block_of(const hone_weights_job *w, int64_t k) {
     int64_t block = w->wish.block;
     if (block > 0) return block;
     if (w->written) return k;
@@ -100,7 +100,7 @@ static bool multiplies(const hone_weights_job *w, const hone_node *n, bool *turn
     const int64_t k = c->dim[*turned ? 1 : 0];
     if (k < LEAST_ROWS) return false;
     return w->written || strcmp(w->kind->name, "nf4") != 0 ||
-           k % hone_weights_block(w, k) == 0; /* bnb4's blocks do not end with a column */
+           k % block_of(w, k) == 0; /* bnb4's blocks do not end with a column */
 }
 static bool gathers(const hone_weights_job *w, const hone_node *n) {
     const hone_value *c =
@@ -113,7 +113,7 @@ static hone_status take(hone_weights_job *w, int node, hone_vid var, bool turned
         hone_weights_layer *a = w->layer.at + k;
         if (a->var != var || (a->table != table && !w->written)) continue;
         if (a->turned != turned || a->table != table) return HONE_OK; /* one form of it is enough */
-        return hone_push(&a->reader, node) ? HONE_OK : no_memory();
+        return hone_push(&a->reader, node) ? HONE_OK : hone_quant_no_memory();
     }
     const hone_value *c = w->job->graph->var.at[var].value;
     if (!hone_push(&w->layer, ((hone_weights_layer){.var = var,
@@ -122,8 +122,8 @@ static hone_status take(hone_weights_job *w, int node, hone_vid var, bool turned
                                                     .n = c->dim[turned ? 0 : 1],
                                                     .k = c->dim[turned ? 1 : 0],
                                                     .lost_out = -1})))
-        return no_memory();
-    return hone_push(&w->layer.at[w->layer.n - 1].reader, node) ? HONE_OK : no_memory();
+        return hone_quant_no_memory();
+    return hone_push(&w->layer.at[w->layer.n - 1].reader, node) ? HONE_OK : hone_quant_no_memory();
 }
 static hone_status find(hone_weights_job *w) {
     const hone_graph *g = w->job->graph;
@@ -137,8 +137,8 @@ static hone_status find(hone_weights_job *w) {
         const hone_weights_kind *kind = a->table ? w->table_kind : w->kind;
         const bool bytes = w->dynamic && !a->table; /* one scale a column, no zero points */
         if (!hone_weights_make(&a->q, kind, bytes || w->wish.symmetric != 0, a->n, a->k,
-                               bytes ? a->k : hone_weights_block(w, a->k)))
-            return no_memory();
+                               bytes ? a->k : block_of(w, a->k)))
+            return hone_quant_no_memory();
         const float *at = g->var.at[a->var].value->data;
         for (int64_t i = 0; i < a->n * a->k; i++)
             if (!isfinite(at[i]))
@@ -224,7 +224,7 @@ static hone_status write_nbits(hone_weights_job *w) {
     const int nodes = e.graph->node.n;
     hone_weights_rounded rounded = {0};
     operands *of = hone_alloc(sizeof *of * (size_t)(w->layer.n + 1));
-    if (!of) return no_memory();
+    if (!of) return hone_quant_no_memory();
     for (int k = 0; k < w->layer.n && !e.status; k++) of[k] = operands_of(&e, w->layer.at + k, w->dynamic);
     for (int k = 0; k < nodes && !e.status; k++) {
         hone_node *n = e.graph->node.at[k];
@@ -245,7 +245,7 @@ static hone_status write_qdq(hone_weights_job *w) {
     for (int k = 0; k < w->layer.n; k++) {
         const hone_weights_layer *a = w->layer.at + k;
         hone_value *v = hone_weights_floats(&a->q, a->turned, true);
-        if (!v) return no_memory();
+        if (!v) return hone_quant_no_memory();
         hone_value_drop(g->var.at[a->var].value);
         g->var.at[a->var].value = v;
     }
@@ -259,7 +259,7 @@ static hone_status round_all(hone_weights_job *w, bool tables) {
         if (a->table != tables) continue;
         HONE_TRY(hone_quant_tell(w->job, (double)k / w->layer.n, w->job->graph->var.at[a->var].name));
         float *rows = hone_weights_rows(w, a);
-        if (!rows) return no_memory();
+        if (!rows) return hone_quant_no_memory();
         for (int64_t i = 0; a->by && i < a->n * a->k; i++) rows[i] /= a->by[i % a->k];
         hone_weights_round(&a->q, rows, w->job->wish->threads);
         hone_free(rows);
@@ -271,7 +271,7 @@ static hone_status measure(const hone_weights_job *w) {
         hone_weights_layer *a = w->layer.at + k;
         float *rows = hone_weights_rows(w, a);
         double lost = 0, all = 0;
-        if (!rows) return no_memory();
+        if (!rows) return hone_quant_no_memory();
         for (int64_t n = 0; n < a->n; n++)
             for (int64_t i = 0; i < a->k; i++) {
                 const double v = (double)rows[n * a->k + i],

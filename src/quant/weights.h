@@ -10,7 +10,6 @@
 #define HONE_QUANT_WEIGHTS_H
 #include "quant/quant.h"
 
-enum { HONE_WEIGHTS_LEVELS = 256 };
 typedef struct {
     const char *name; /* as an option has it */
     int bits, levels;

@@ -19,7 +19,6 @@
 
 enum { KEPT_ROWS = 192 };
 static const float shares[] = {0.2F, 0.35F, 0.5F, 0.65F, 0.8F};
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize weights"); }
 
 /* ---- what is read -------------------------------------------------------------------------------------- */
 typedef struct {
@@ -42,7 +41,7 @@ static hone_status find(const hone_weights_job *w, readings *all) {
             reading made = {.x = x, .k = a->k, .top = hone_alloc(sizeof(float) * (size_t)a->k)};
             if (!made.top || !hone_push(all, made)) {
                 hone_free(made.top);
-                return no_memory();
+                return hone_quant_no_memory();
             }
         }
     }
@@ -60,10 +59,11 @@ static hone_status see(const hone_weights_job *w, reading *r, const hone_value *
     /* of a long one, its beginning */
     const int64_t fits = rows < KEPT_ROWS - r->rows ? rows : KEPT_ROWS - r->rows;
     if (fits < 1) return HONE_OK;
-    if (!r->kept && !(r->kept = hone_alloc(sizeof(float) * (size_t)(KEPT_ROWS * r->k)))) return no_memory();
+    if (!r->kept && !(r->kept = hone_alloc(sizeof(float) * (size_t)(KEPT_ROWS * r->k))))
+        return hone_quant_no_memory();
     memcpy(r->kept + r->rows * r->k, at, sizeof *at * (size_t)(fits * r->k));
     r->rows += fits;
-    return hone_push(&r->ends, r->rows) ? HONE_OK : no_memory();
+    return hone_push(&r->ends, r->rows) ? HONE_OK : hone_quant_no_memory();
 }
 static hone_status watch(const hone_weights_job *w, readings *all) {
     const hone_quant_job *job = w->job;
@@ -73,7 +73,7 @@ static hone_status watch(const hone_weights_job *w, readings *all) {
     hone_vid *x = hone_alloc(sizeof *x * (size_t)(all->n + 1));
     hone_value **in = hone_alloc(sizeof *in * (size_t)(job->graph->in.n + 1)),
                **out = hone_alloc(sizeof *out * (size_t)(all->n + 1));
-    hone_status s = x && in && out ? HONE_OK : no_memory();
+    hone_status s = x && in && out ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < all->n && !s; k++) x[k] = all->at[k].x;
     if (!s) s = hone_quant_open(job, job->graph, x, all->n, &run);
     for (int64_t k = 0; k < samples && !s; k++) {
@@ -146,13 +146,13 @@ static hone_status loss(const hone_weights_job *w, hone_weights_layer *a, const 
                  .q = back,
                  .n = a->n,
                  .lost = hone_alloc(sizeof(double) * (size_t)(r->rows + 1))};
-    if (!rows || !plain || !back || !j.lost) s = no_memory();
+    if (!rows || !plain || !back || !j.lost) s = hone_quant_no_memory();
     for (int64_t i = 0; !s && i < a->n * a->k; i++) rows[i] /= by[i % a->k];
     if (!s) hone_weights_round(&a->q, rows, w->job->wish->threads);
     for (int64_t n = 0; !s && n < a->n; n++)
         for (int64_t k = 0; k < a->k; k++) back[k * a->n + n] = hone_weights_value(&a->q, n, k);
     if (!s) hone_team_run(w->job->wish->threads, judges, &j);
-    if (j.failed) s = no_memory();
+    if (j.failed) s = hone_quant_no_memory();
     for (int64_t i = 0; !s && i < r->rows; i++) *out += j.lost[i];
     hone_free(rows), hone_free(plain), hone_free(back), hone_free(j.lost);
     return s;
@@ -166,14 +166,14 @@ static hone_status choose(hone_weights_job *w, const reading *r) {
     const size_t bytes = sizeof(float) * (size_t)r->k;
     float *top = hone_alloc(bytes), *by = hone_alloc(bytes), *best = hone_alloc(bytes),
           *x = hone_alloc(sizeof(float) * (size_t)(r->rows * r->k + 1));
-    hone_status s = top && by && best && x ? HONE_OK : no_memory();
+    hone_status s = top && by && best && x ? HONE_OK : hone_quant_no_memory();
     double least = HUGE_VAL;
     int readers = 0, chosen = -1;
     for (int l = 0; l < w->layer.n && !s; l++) {
         const hone_weights_layer *a = w->layer.at + l;
         if (!reads(w, a, r->x)) continue;
         float *rows = hone_weights_rows(w, a);
-        if (!rows) s = no_memory();
+        if (!rows) s = hone_quant_no_memory();
         for (int64_t i = 0; !s && i < a->n * a->k; i++) top[i % a->k] = fmaxf(top[i % a->k], fabsf(rows[i]));
         hone_free(rows), readers++;
     }
@@ -192,7 +192,7 @@ static hone_status choose(hone_weights_job *w, const reading *r) {
     for (int l = 0; l < w->layer.n && !s && chosen >= 0; l++) {
         hone_weights_layer *a = w->layer.at + l;
         if (!reads(w, a, r->x)) continue;
-        if (!(a->by = hone_alloc(bytes))) s = no_memory();
+        if (!(a->by = hone_alloc(bytes))) s = hone_quant_no_memory();
         else memcpy(a->by, best, bytes);
     }
     hone_free(top), hone_free(by), hone_free(best), hone_free(x);
@@ -232,7 +232,7 @@ static const hone_weights_bytes *bytes_of(hone_quant_edit *e, hone_weights_round
     for (int k = 0; k < 3; k++) out[k] = e->status ? -1 : hone_graph_var(e->graph, name);
     hone_quant_put_all(e, "DynamicQuantizeLinear", name, &from, 1, out, 3, NULL, 0);
     b.q = out[0], b.scale = out[1], b.zero = out[2];
-    if (!e->status && !hone_push(cache, b)) e->status = no_memory();
+    if (!e->status && !hone_push(cache, b)) e->status = hone_quant_no_memory();
     return e->status ? NULL : cache->at + cache->n - 1;
 }
 void hone_weights_put_dynamic(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n,

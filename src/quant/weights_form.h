@@ -28,7 +28,6 @@ typedef struct {
     hone_vec(hone_weights_layer) layer;
 } hone_weights_job;
 
-int64_t hone_weights_block(const hone_weights_job *, int64_t k); /* that a matrix of so many rows gets */
 /* w[n][k], to be freed; NULL: no memory */
 float *hone_weights_rows(const hone_weights_job *, const hone_weights_layer *);
 /* Quantizes every matrix by what samples show that its layer reads, first layers first. */

@@ -10,7 +10,6 @@
 
 #include "quant/weights_form.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize weights"); }
 typedef struct {
     hone_weights_job *w;
     hone_graph *made;     /* the graph so far */
@@ -26,7 +25,7 @@ static hone_vid input_of(const learning *l, const hone_weights_layer *a, int rea
 /* From now on the graph so far has it quantized. */
 static hone_status install(const learning *l, const hone_weights_layer *a) {
     hone_value *v = hone_weights_floats(&a->q, a->turned, false);
-    if (!v) return no_memory();
+    if (!v) return hone_quant_no_memory();
     hone_value_drop(l->made->var.at[a->var].value);
     l->made->var.at[a->var].value = v;
     return HONE_OK;
@@ -72,7 +71,7 @@ static hone_status quantize(const learning *l, hone_weights_layer *a, const hone
     const hone_weights_job *w = l->w;
     const int threads = w->job->wish->threads;
     float *plain = hone_weights_rows(w, a), *wanted = hone_weights_rows(w, a);
-    hone_status s = plain && wanted ? HONE_OK : no_memory();
+    hone_status s = plain && wanted ? HONE_OK : hone_quant_no_memory();
     if (!s && m->drift) s = hone_weights_follow(m, wanted, a->n, threads);
     if (!s) s = hone_weights_solve(&a->q, m, wanted, w->wish.sweeps, threads);
     if (!s) a->lost_out = hone_weights_loss(&a->q, m, wanted), a->rows = m->rows;
@@ -88,12 +87,12 @@ static hone_status stage(learning *l, int first, uint8_t *finished) {
     for (int r = 0; r < a->reader.n; r++) {
         bool there = false;
         for (int k = 0; k < l->x.n; k++) there |= l->x.at[k] == input_of(l, a, r);
-        if (!there && !hone_push(&l->x, input_of(l, a, r))) return no_memory();
+        if (!there && !hone_push(&l->x, input_of(l, a, r))) return hone_quant_no_memory();
     }
     const size_t room = sizeof *l->f * (size_t)l->x.n;
     hone_free(l->f), hone_free(l->q);
     l->f = hone_alloc(room), l->q = hone_alloc(room);
-    if (!l->f || !l->q || !hone_weights_moments_make(&m, a->k, l->done > 0)) return no_memory();
+    if (!l->f || !l->q || !hone_weights_moments_make(&m, a->k, l->done > 0)) return hone_quant_no_memory();
     hone_status s = watch(l, &m, w->job->graph->node.at[a->reader.at[0]]->name);
     if (!s) s = hone_weights_factor(&m, w->wish.damping, w->job->wish->threads);
     for (int k = first; k < w->layer.n && !s; k++) {
@@ -115,7 +114,7 @@ hone_status hone_weights_learn(hone_weights_job *w) {
     learning l = {.w = w, .samples = most < wish->data.n ? most : wish->data.n};
     uint8_t *finished = hone_alloc((size_t)w->layer.n + 1);
     l.in = hone_alloc(sizeof *l.in * (size_t)(g->in.n + 1));
-    hone_status s = finished && l.in ? hone_graph_copy(g, &l.made) : no_memory();
+    hone_status s = finished && l.in ? hone_graph_copy(g, &l.made) : hone_quant_no_memory();
     /* time goes with what runs before a layer and with the cube of its rows; by numbers will do */
     double all = 1e-30, part = 0;
     bool drifts = false;

@@ -17,7 +17,8 @@ void hone_advice_path(hone_text *t) {
     if (cache && *cache == '/') hone_text_put(t, "%s/hone/wisdom-%016llx.txt", cache, machine);
     else if (home && *home == '/') hone_text_put(t, "%s/.cache/hone/wisdom-%016llx.txt", home, machine);
 }
-hone_status hone_advice_read(const char *path, hone_wisdom **out) {
+/* IO: it cannot be read; else as hone_wisdom_read. */
+static hone_status read_wisdom(const char *path, hone_wisdom **out) {
     hone_file f;
     *out = NULL;
     HONE_TRY(hone_file_open(path, &f));
@@ -52,7 +53,7 @@ hone_status hone_advice_open(const char *named, hone_advice *out) {
         path = t.text;
     }
     if (!*path || (!named && !strcmp(path, "none"))) return HONE_OK;
-    hone_status s = hone_advice_read(path, &out->wisdom);
+    hone_status s = read_wisdom(path, &out->wisdom);
     const size_t n = strlen(path) + 1;
     if (s == HONE_IO && named) s = hone_fail_at(s, "wisdom: ");
     else if (s && s != HONE_NO_MEMORY)

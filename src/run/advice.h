@@ -16,8 +16,6 @@ void hone_advice_close(hone_advice *);
 /* The file where this machine's wisdom is by default, into text that is empty; nothing where there is no
    home. */
 void hone_advice_path(hone_text *);
-/* IO: it cannot be read; else as hone_wisdom_read. */
-hone_status hone_advice_read(const char *path, hone_wisdom **out) HONE_CHECKED;
 /* Writes it whole or not at all, and makes the folders of the default path. */
 hone_status hone_advice_write(const hone_wisdom *, const char *path) HONE_CHECKED;
 #endif

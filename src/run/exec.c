@@ -42,17 +42,15 @@ struct hone_exec {
     uint64_t until;
 };
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
-
 hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o, hone_exec **out) {
     hone_exec *e = hone_alloc(sizeof *e);
-    if (!e) return no_memory();
+    if (!e) return hone_run_no_memory();
     e->c = c, e->options = *o, e->units = o->units ? o->units : &hone_units_cpu;
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
     e->in_space = hone_alloc((size_t)c->graph->in.n + 1);
     hone_status s = e->input && e->in_space
                         ? hone_spaces_create(c, e->units, o->copied ? o->copied : &e->copied, &e->spaces)
-                        : no_memory();
+                        : hone_run_no_memory();
     if (s) hone_exec_destroy(e);
     else *out = e;
     return s;
@@ -101,7 +99,7 @@ static hone_status child_of(hone_exec *e, const hone_host_step *h, const hone_co
     HONE_TRY(hone_exec_create(body, &o, &c.exec));
     if (!hone_push(&e->children, c)) {
         hone_exec_destroy(c.exec);
-        return no_memory();
+        return hone_run_no_memory();
     }
     *out = c.exec;
     return HONE_OK;
@@ -124,7 +122,7 @@ static hone_status run_body(const hone_host_call *call, int b, hone_value *const
     for (int k = 0; k < n_in && !s; k++) {
         if (!in[k] || !in[k]->away || !body->content_input[k] || hone_value_count(in[k]) > MOST_CONTENTS)
             continue;
-        if (!seen && !(seen = hone_alloc(sizeof *seen * (size_t)n_in * 2))) return no_memory();
+        if (!seen && !(seen = hone_alloc(sizeof *seen * (size_t)n_in * 2))) return hone_run_no_memory();
         s = hone_spaces_fetch(h->exec->spaces, in[k], seen + n_in + k);
     }
     for (int k = 0; seen && k < n_in; k++) seen[k] = seen[n_in + k] ? seen[n_in + k] : in[k];
@@ -181,7 +179,7 @@ static hone_status run_host(void *arg, const hone_step *step) {
     if (count > 32 && (!(all = hone_alloc(sizeof *all * (size_t)count)) ||
                        !(types = hone_alloc(sizeof *types * (size_t)count)))) {
         if (all != stack) hone_free(all);
-        return no_memory();
+        return hone_run_no_memory();
     }
     memset(all, 0, sizeof *all * (size_t)count);
     hone_value **in = all, **out = all + n->n_in;
@@ -224,7 +222,7 @@ static hone_status run_host(void *arg, const hone_step *step) {
             s = hone_value_view(h->out[k].fact.dtype, h->out[k].fact.dim, h->out[k].fact.rank,
                                 hone_ref_at(h->ref[n->n_in + k], e->base), &out[k]);
     }
-    if (!s && !e->strings && !(e->strings = hone_strings_create())) s = no_memory();
+    if (!s && !e->strings && !(e->strings = hone_strings_create())) s = hone_run_no_memory();
     if (!s) {
         hosting w = {.call = {.node = n,
                               .in = in,
@@ -269,7 +267,7 @@ static hone_status grow(void **at, size_t *have, size_t want) {
     if (*have >= want && *at) return HONE_OK;
     hone_free(*at);
     *have = 0;
-    if (!(*at = hone_alloc_raw(want ? want : 1))) return no_memory();
+    if (!(*at = hone_alloc_raw(want ? want : 1))) return hone_run_no_memory();
     *have = want;
     return HONE_OK;
 }
@@ -293,7 +291,7 @@ static hone_status keep(hone_exec *e, hone_plan **list, hone_plan *p, const int6
     int64_t *k = hone_alloc(sizeof *k * (size_t)(n + 1));
     if (!k) {
         hone_plan_destroy(p);
-        return no_memory();
+        return hone_run_no_memory();
     }
     k[0] = n;
     if (n) memcpy(k + 1, key, sizeof *k * (size_t)n);
@@ -339,7 +337,7 @@ static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *fact
             if (w->away) { /* its shape is known, its numbers are not */
                 const int unit = hone_spaces_unit(e->spaces, w);
                 facts[k].value = NULL, space[k] = (uint8_t)(unit > 0 ? unit : 0);
-                if (!hone_push(&e->key, -100 - unit) || !add_key(e, w, false)) return no_memory();
+                if (!hone_push(&e->key, -100 - unit) || !add_key(e, w, false)) return hone_run_no_memory();
                 continue;
             }
         } else if (v->at == HONE_AT_COUNTED) {
@@ -349,7 +347,7 @@ static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *fact
                 return hone_fail(HONE_BUG, "a device counted %lld of at most %lld", (long long)n,
                                  (long long)v->most);
             facts[k] = v->fact, facts[k].dim[v->counted] = n, facts[k].value = NULL, facts[k].contents = NULL;
-            if (!hone_push(&e->key, n)) return no_memory();
+            if (!hone_push(&e->key, n)) return hone_run_no_memory();
             continue;
         } else {
             HONE_TRY(hone_value_view(v->fact.dtype, v->fact.dim, v->fact.rank, hone_ref_at(v->ref, e->base),
@@ -357,7 +355,7 @@ static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *fact
             /* strided: only dense numbers are read */
             facts[k] = hone_fact_of_value(views[k]);
         }
-        if (!add_key(e, facts[k].value, true)) return no_memory();
+        if (!add_key(e, facts[k].value, true)) return hone_run_no_memory();
     }
     return HONE_OK;
 }
@@ -367,7 +365,7 @@ static hone_status grow_bases(hone_exec *e, const hone_plan *p) {
     const int n_base = p->n_base > e->n_base ? p->n_base : e->n_base,
               n_constant = p->n_constant > e->n_constant ? p->n_constant : e->n_constant;
     void **base = hone_alloc(sizeof *base * ((size_t)n_base + (size_t)n_constant));
-    if (!base) return no_memory();
+    if (!base) return hone_run_no_memory();
     base += n_constant;
     hone_packs_bases(e->c->packs, 0, n_constant, base);
     if (e->base) memcpy(base, e->base, sizeof *base * (size_t)e->n_base), hone_free(e->base - e->n_constant);
@@ -378,12 +376,12 @@ static hone_status grow_bases(hone_exec *e, const hone_plan *p) {
 static hone_status guard_blocks(hone_exec *e, const hone_plan *p) {
     void **base = e->base + HONE_BASE_FIRST + e->c->graph->in.n + e->c->graph->out.n + p->guard_slot;
     while (e->guard.n < p->guard_slot + p->n_block)
-        if (!hone_push(&e->guard, NULL)) return no_memory();
+        if (!hone_push(&e->guard, NULL)) return hone_run_no_memory();
     for (int k = 0; k < p->n_block; k++) {
         void **at = e->guard.at + p->guard_slot + k;
         if (p->block[k].space) continue; /* spaces.c */
         hone_free(*at);
-        if (!(*at = base[k] = hone_alloc_raw((size_t)p->block[k].exact))) return no_memory();
+        if (!(*at = base[k] = hone_alloc_raw((size_t)p->block[k].exact))) return hone_run_no_memory();
         memset(*at, HONE_GUARD_FILL, (size_t)p->block[k].exact);
     }
     return HONE_OK;
@@ -437,7 +435,7 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     if (p->n_slot > e->n_slot) {
         hone_value **slot =
             hone_realloc(e->slot, sizeof *slot * (size_t)e->n_slot, sizeof *slot * (size_t)p->n_slot);
-        if (!slot) return no_memory();
+        if (!slot) return hone_run_no_memory();
         memset(slot + e->n_slot, 0, sizeof *slot * (size_t)(p->n_slot - e->n_slot));
         e->slot = slot, e->n_slot = p->n_slot;
     }
@@ -585,8 +583,8 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
                 "input '%s' lies on a device, and its numbers decide shapes: bring it to the host first",
                 g->var.at[g->in.at[k]].name);
         if (!contents) e->input[k].value = NULL;
-        if (e->in_space[k] && !hone_push(&e->key, -100 - e->in_space[k])) return no_memory();
-        if (!add_key(e, in[k], contents)) return no_memory();
+        if (e->in_space[k] && !hone_push(&e->key, -100 - e->in_space[k])) return hone_run_no_memory();
+        if (!add_key(e, in[k], contents)) return hone_run_no_memory();
     }
     hone_value *const *before = e->in;
     uint64_t until = e->until;

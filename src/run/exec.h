@@ -11,8 +11,8 @@ typedef struct {
     int threads, plans;
     bool interpret;
     /* 1: each step is timed, on one thread; 2: on as many as a run has; HONE_BUSY: so too, but what the
-       busiest member had of a core, which other work on the
-       machine does not spoil; HONE_PROFILE_REPLAYED (device.h) */
+       busiest member had of a core, which other work on the machine does not spoil; HONE_PROFILE_REPLAYED
+       (device.h) */
     int profile;
     /* a run that takes longer fails at its next step or tile; 0: no limit */
     int64_t limit_ms;

@@ -27,9 +27,10 @@ static void put_key(const hone_units *u, hone_dtype precision, hone_text *key) {
     for (int k = 0; k < u->n; k++) {
         hone_target t = {0};
         if (u->unit[k].row->target) u->unit[k].row->target(u->unit[k].row, u->unit[k].number, &t);
-        hone_text_put(key, "%s %llx %llx\n", u->unit[k].row->name, (unsigned long long)t.channels_last,
-                      (unsigned long long)t.abreast);
-        wishes |= (t.channels_last | t.abreast) != 0;
+        hone_text_put(key, "%s %llx %llx %llx %d\n", u->unit[k].row->name,
+                      (unsigned long long)t.channels_last, (unsigned long long)t.abreast,
+                      (unsigned long long)t.floats, t.bytes);
+        wishes |= (t.channels_last | t.abreast | t.floats) != 0;
     }
     hone_text_put(key, "%d %d\n", wishes ? (int)precision : 0, u->rest);
     for (int k = 0; k < u->n_rule; k++) hone_text_put(key, "%d %s\n", u->rule[k].unit, u->rule[k].nodes);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   forms: a model's compiled forms, one for each set of devices and placings that sessions ask for, beside the
-   CPU's, which is made when it is loaded. Made when the first session asks,
-   kept for the next. */
+   forms: a model's compiled forms, one for each set of devices and placings that sessions ask for, beside
+   the CPU's, which is made when it is loaded. Made when the first session asks, kept for the next. */
 #ifndef HONE_RUN_FORMS_H
 #define HONE_RUN_FORMS_H
 #include <pthread.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   machine: what there is to run on, as JSON: the CPU with its levels, caches and memory, what its device says
-   of itself (which kernel of each family is chosen here), and, on
-   request, two measured figures. */
+   machine: what there is to run on, as JSON: the CPU with its levels, caches and memory, what its device
+   says of itself (which kernel of each family is chosen here), and, on request, two measured figures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -41,7 +41,7 @@ static hone_status run_open(const void *context, hone_graph *take, hone_quant_ru
     hone_quant_run *r = hone_alloc(sizeof *r);
     if (!r) {
         hone_graph_destroy(take);
-        return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+        return hone_quant_no_memory();
     }
     r->threads = wish->threads;
     hone_status s = hone_compile(take, &r->compiled);
@@ -153,7 +153,7 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
     hone_text left = {0};
     hone_exported e = {0};
     job.began = hone_clock_ns(), job.left = &left;
-    hone_status s = job.instances ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = job.instances ? HONE_OK : hone_quant_no_memory();
     if (!s) s = hone_passes_settle(g, job.instances);
     hone_text_put(report, "{\"model\": ");
     hone_text_json(report, model);

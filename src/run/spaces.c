@@ -32,12 +32,11 @@ struct hone_spaces {
     hone_copied *copied;
     piece staging; /* between two devices that cannot copy to each other */
 };
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
 
 hone_status hone_spaces_create(const hone_compiled *c, const hone_units *u, hone_copied *copied,
                                hone_spaces **out) {
     hone_spaces *s = hone_alloc(sizeof *s);
-    if (!s) return no_memory();
+    if (!s) return hone_run_no_memory();
     s->c = c, s->units = u, s->copied = copied;
     hone_status st = HONE_OK;
     for (int k = 0; k < u->n && !st; k++) {
@@ -92,7 +91,7 @@ static hone_status grow_bases(space *w, const hone_plan *p) {
     const int n = p->n_base > w->n_base ? p->n_base : w->n_base,
               c = p->n_constant > w->n_constant ? p->n_constant : w->n_constant;
     void **base = hone_alloc(sizeof *base * ((size_t)n + (size_t)c + 1));
-    if (!base) return no_memory();
+    if (!base) return hone_run_no_memory();
     base += c;
     if (w->base) {
         memcpy(base - w->n_constant, w->base - w->n_constant,
@@ -105,7 +104,7 @@ static hone_status grow_bases(space *w, const hone_plan *p) {
 /* Guard mode: an allocation for every block that lies here, new and full of ones for every run. */
 static hone_status guard_blocks(space *w, int number, const hone_plan *p, int first_slot) {
     while (w->guard.n < p->guard_slot + p->n_block)
-        if (!hone_push(&w->guard, NULL)) return no_memory();
+        if (!hone_push(&w->guard, NULL)) return hone_run_no_memory();
     HONE_TRY(w->unit->row->wait(w->queue));
     for (int k = 0; k < p->n_block; k++) {
         void **at = w->guard.at + p->guard_slot + k;
@@ -117,7 +116,7 @@ static hone_status guard_blocks(space *w, int number, const hone_plan *p, int fi
         w->base[first_slot + p->guard_slot + k] = *at;
         if (!bytes) continue;
         void *ones = hone_alloc_raw(bytes);
-        if (!ones) return no_memory();
+        if (!ones) return hone_run_no_memory();
         memset(ones, HONE_GUARD_FILL, bytes);
         hone_status s = w->unit->row->copy_in(w->queue, *at, 0, ones, bytes);
         hone_free(ones);
@@ -153,7 +152,8 @@ hone_status hone_spaces_prepare(hone_spaces *s, const hone_plan *p, int first_sl
     for (int k = 1; k < s->units->n; k++) {
         space *w = s->space + k;
         if (!hone_unit_space(s->units, k)) continue;
-        if (!w->stretch && !(w->stretch = hone_alloc(sizeof *w->stretch * HONE_MAX_CUTS))) return no_memory();
+        if (!w->stretch && !(w->stretch = hone_alloc(sizeof *w->stretch * HONE_MAX_CUTS)))
+            return hone_run_no_memory();
         HONE_TRY(grow_bases(w, p));
         if (p->space[k].slot < 0) continue;
         HONE_TRY(grow(w, &w->stretch[p->depth].arena, (size_t)p->space[k].bytes));
@@ -193,7 +193,7 @@ static hone_status copy(hone_spaces *s, place to, place from, size_t bytes) {
     if (s->staging.bytes < bytes) {
         hone_free(s->staging.at);
         s->staging = (piece){0};
-        if (!(s->staging.at = hone_alloc_raw(bytes))) return no_memory();
+        if (!(s->staging.at = hone_alloc_raw(bytes))) return hone_run_no_memory();
         s->staging.bytes = bytes;
     }
     HONE_TRY(row->copy_out(a->queue, s->staging.at, from.handle, from.at, bytes));

@@ -5,6 +5,9 @@
 #define HONE_RUN_SPACES_H
 #include "plan/plan.h"
 
+static inline hone_status hone_run_no_memory(void) {
+    return hone_fail(HONE_NO_MEMORY, "no memory for a run");
+}
 typedef struct hone_spaces hone_spaces;
 /* bytes that runs have copied: from the host to devices and back, from one device to another, inside of one;
    constants, which are brought once a model */

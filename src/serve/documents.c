@@ -187,7 +187,7 @@ json_t *hone_serve_statistics(hone_serve_core *c, const char *name, int64_t vers
     return json_pack("{s:o}", "model_stats", list);
 }
 json_t *hone_serve_index(hone_serve_core *c, bool ready_only) {
-    static const char *const states[] = {"UNAVAILABLE", "LOADING", "UNLOADING", "READY"};
+    static const char *const states[] = {"UNAVAILABLE", "LOADING", "READY"};
     json_t *list = json_array();
     char number[32];
     pthread_rwlock_rdlock(&c->lock);

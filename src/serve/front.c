@@ -13,6 +13,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "net/random.h"
+
 /* An up server is asked for its health so often, one that is not so often; who is up may be late once. */
 enum { MISSES = 2 };
 static const uint64_t up_ns = 1000000000, down_ns = 200000000;
@@ -132,11 +134,6 @@ void hone_front_checked(hone_front *f, hone_front_backend *b, const char *why, b
     else if (!atomic_load(&b->counts.up) || certain || ++b->misses >= MISSES) hone_front_up(f, b, why);
     atomic_store(&b->check_at, now + (atomic_load(&b->counts.up) && !b->misses ? up_ns : down_ns));
 }
-static uint64_t mix(uint64_t x) { /* splitmix64's end */
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
 /* The least under way; of equals the next in turn. A sequence: by the highest of hashes of it and each
    server, so that a server that goes moves its own sequences and no others. */
 hone_front_backend *hone_front_choose(hone_front *f, const hone_front_want *j) {
@@ -149,7 +146,7 @@ hone_front_backend *hone_front_choose(hone_front *f, const hone_front_want *j) {
         hone_front_backend *b = &f->backend[at];
         if (b->grpc != j->grpc || !atomic_load(&b->counts.up) || j->tried >> at & 1) continue;
         const int busy = atomic_load(&b->counts.under_way);
-        const uint64_t hash = mix(j->sequence + (uint64_t)(at + 1) * 0x9e3779b97f4a7c15u);
+        const uint64_t hash = hone_net_mix64(j->sequence + (uint64_t)(at + 1) * 0x9e3779b97f4a7c15u);
         if (best && (j->everywhere || (j->sequence ? hash <= highest : busy >= least))) continue;
         best = b, highest = hash, least = busy;
     }

@@ -96,12 +96,7 @@ struct hone_serve_version {
     hone_serve_version *next; /* among those to be ended */
 };
 
-typedef enum {
-    HONE_SERVE_UNAVAILABLE,
-    HONE_SERVE_LOADING,
-    HONE_SERVE_UNLOADING,
-    HONE_SERVE_LOADED
-} hone_serve_state;
+typedef enum { HONE_SERVE_UNAVAILABLE, HONE_SERVE_LOADING, HONE_SERVE_LOADED } hone_serve_state;
 typedef struct {
     int64_t number, stamp;
     hone_serve_state state;
@@ -167,7 +162,6 @@ void hone_serve_wake(hone_serve_core *);
 hone_status hone_serve_scan(hone_serve_core *, bool first);
 void hone_serve_do(hone_serve_core *, hone_serve_task *);
 void hone_serve_entry_empty(hone_serve_core *, hone_serve_entry *, const char *reason);
-bool hone_serve_watch_begin(hone_serve_core *);
 /* version.c */
 hone_serve_version *hone_serve_version_load(hone_serve_core *, const char *name, int64_t number,
                                             const char *path, json_t *config, const char *folder,

@@ -12,6 +12,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "net/random.h"
+
 enum { ROWS = 4096, ROOM = 4096 };
 static const uint64_t most = (uint64_t)1 << 30; /* bytes of the file */
 
@@ -55,11 +57,9 @@ void hone_serve_trace_free(hone_serve_trace *t) {
     free(t);
 }
 
-static uint64_t some(hone_serve_trace *t) { /* a number that is not 0, each time another: splitmix64 */
+static uint64_t some(hone_serve_trace *t) { /* a number that is not 0, each time another */
     uint64_t x = t->seed + (atomic_fetch_add(&t->turn, 1) + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
+    x = hone_net_mix64(x);
     return x ? x : 1;
 }
 static bool digits(const char *at, size_t n, bool not_all_zero) {

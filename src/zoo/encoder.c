@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   encoder: BERT base (Devlin et al. 2018), DistilBERT (Sanh et al. 2019), ViT-B/16 (Dosovitskiy et al. 2020),
-   Whisper's encoder (Radford et al. 2022; with default options that of whisper-tiny). Attention is written
-   four ways, as the exports of the four are: scores divided, queries
-   divided, both scaled by a root with heads packed, and heads folded into the batch. */
+   encoder: BERT base (Devlin et al. 2018), DistilBERT (Sanh et al. 2019), ViT-B/16 (Dosovitskiy et al.
+   2020), Whisper's encoder (Radford et al. 2022; with default options that of whisper-tiny). Attention is
+   written four ways, as the exports of the four are: scores divided, queries divided, both scaled by a root
+   with heads packed, and heads folded into the batch. */
 #include <math.h>
 
 #include "zoo/nets.h"

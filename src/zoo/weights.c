@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "base/thread.h"
 #include "zoo/build.h"
 
@@ -18,18 +19,12 @@ typedef struct {
     float center, unit;
 } filling;
 
-static uint64_t mix64(uint64_t x) {
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 /* Each block has a key of its own, so that 32 bits are enough inside it; compilers make vector code of the
    loop. */
 static void fill_block(const filling *f, int64_t block) {
     int64_t from = block * BLOCK;
     uint32_t n = (uint32_t)(f->n - from < BLOCK ? f->n - from : BLOCK),
-             key = (uint32_t)mix64(f->key + (uint64_t)block);
+             key = (uint32_t)hone_mix64(f->key + (uint64_t)block);
     float *to = f->to + from, center = f->center, unit = f->unit;
     for (uint32_t k = 0; k < n; k++) {
         uint32_t h = (k ^ key) * 0x9e3779b1u;
@@ -55,9 +50,9 @@ static void full_name(const hone_zoo *z, const char *leaf, char *out, size_t roo
 void hone_zoo_fill(const hone_zoo *z, const char *leaf, float *to, int64_t n, double center, double reach) {
     char name[320];
     full_name(z, leaf, name, sizeof name);
-    uint64_t key = 1469598103934665603u ^ mix64((uint64_t)hone_zoo_option(z, HONE_ZOO_SEED) + 1);
+    uint64_t key = 1469598103934665603u ^ hone_mix64((uint64_t)hone_zoo_option(z, HONE_ZOO_SEED) + 1);
     for (const char *c = name; *c; c++) key = (key ^ (unsigned char)*c) * 1099511628211u;
-    filling f = {to, n, mix64(key), (float)center, (float)reach / (1 << 23)};
+    filling f = {to, n, hone_mix64(key), (float)center, (float)reach / (1 << 23)};
     hone_team_run(n < 16 * BLOCK ? 1 : 0, fill_part, &f);
 }
 

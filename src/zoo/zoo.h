@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   zoo: well-known networks, built by code with weights from a seed. Nothing is read from disk, and nothing is
-   trained: the shapes, the ops and the parameter counts are those of the published networks, the numbers are
-   noise of a sane size. Used as "zoo:NAME?option=value&…" wherever
-   a model's path may stand. */
+   zoo: well-known networks, built by code with weights from a seed. Nothing is read from disk, and nothing
+   is trained: the shapes, the ops and the parameter counts are those of the published networks, the numbers
+   are noise of a sane size. Used as "zoo:NAME?option=value&…" wherever a model's path may stand. */
 #ifndef HONE_ZOO_ZOO_H
 #define HONE_ZOO_ZOO_H
 #include "ir/graph.h"

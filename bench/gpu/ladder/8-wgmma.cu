@@ -1,10 +1,9 @@
 // tile 128 128 threads 256 shared 131104 box 64 128 128
 /* SPDX-License-Identifier: Apache-2.0
-   Step 8, wgmma and the copy engine (sm_90a). wgmma is an instruction of a warpgroup, 128 threads, that reads
-   both factors from shared memory by itself and runs while its threads go on. The copy engine (TMA) brings a
-   whole tile for one instruction of one thread: it computes the
-   addresses, swizzles, fills in zeros outside of the matrix, and tells a barrier in shared memory how many
-   bytes have come.
+   Step 8, wgmma and the copy engine (sm_90a). wgmma is an instruction of a warpgroup, 128 threads, that
+   reads both factors from shared memory by itself and runs while its threads go on. The copy engine (TMA)
+   brings a whole tile for one instruction of one thread: it computes the addresses, swizzles, fills in zeros
+   outside of the matrix, and tells a barrier in shared memory how many bytes have come.
 
    Four stages. Thread 0 asks for the tiles that are three steps ahead, when both warpgroups have read what
    was there before: the block's barrier in every step says so. `box` in the first line: what the maps bring

@@ -1,16 +1,14 @@
 // tile 128 256 threads 384 shared 196672 box 64 128 256
 /* SPDX-License-Identifier: Apache-2.0
-   Step 9, roles: a third warpgroup does nothing but ask for tiles, and the two that multiply do nothing else.
-   They meet at barriers in shared memory only: a stage is `full` when its bytes have come, `empty` when both
-   warpgroups have read it; nobody waits for a step's end. The
-   asking warpgroup gives its registers to the others, whose tile of C grows to 64 x 256 each: more products
-   for every byte of shared memory. The wait for one step's products comes after the next step's were issued,
-   so that the matrix unit never idles.
+   Step 9, roles: a third warpgroup does nothing but ask for tiles, and the two that multiply do nothing
+   else. They meet at barriers in shared memory only: a stage is `full` when its bytes have come, `empty`
+   when both warpgroups have read it; nobody waits for a step's end. The asking warpgroup gives its registers
+   to the others, whose tile of C grows to 64 x 256 each: more products for every byte of shared memory. The
+   wait for one step's products comes after the next step's were issued, so that the matrix unit never idles.
 
    What it brings: copies and products overlap entirely. What is left for src/kernels/cuda/contract_wgmma.cu:
    blocks that stay for many tiles and write one while they multiply the next, an order of tiles that keeps
-   both factors in L2, two blocks that share a tile of B, any size, type and
-   epilogue. */
+   both factors in L2, two blocks that share a tile of B, any size, type and epilogue. */
 enum {
     STEP = 64,
     TILE_M = 128,

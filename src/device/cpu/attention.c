@@ -13,10 +13,10 @@
         sum   = sum(t) x          z = max(sum, number)
         o     = sum(t) x * v      y = o / z          in the domain of queries and e
 
-   Indices that keys or values know are batches; those after them are rows: queries, and heads of queries that
-   share a head of keys. A tile is a block of rows of one batch. Keys and values in panels are made once a
-   batch: by the tile that has all rows of it, or by a "pack" step
-   where there are several. What is not of this form stays with contractions and tile code. */
+   Indices that keys or values know are batches; those after them are rows: queries, and heads of queries
+   that share a head of keys. A tile is a block of rows of one batch. Keys and values in panels are made once
+   a batch: by the tile that has all rows of it, or by a "pack" step where there are several. What is not of
+   this form stays with contractions and tile code. */
 #include <math.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ static hone_status weigh(hone_template_builder *m, const hone_cpu_call *c, int k
     if (simple && given >= 0) {
         simple = hone_match_inside(&c->sized, w, given, temp, &f) && (f.k[w->n_domain - 1] == 1 || d->n == 1);
         if (simple && !walked(m, w, d, &f, hone_match_at(&c->sized, given)->a, true, &d->mask))
-            return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+            return hone_steps_no_memory();
     }
     if (simple) {
         const int64_t queries = w->extent[w->n_domain - 2];
@@ -91,7 +91,7 @@ static hone_status weigh(hone_template_builder *m, const hone_cpu_call *c, int k
     hone_cpu_call rows = *c;
     rows.sized.stride =
         hone_arena_copy(m->arena, c->stride, sizeof *c->stride * (size_t)c->instance->n_tensor);
-    if (!rows.sized.stride) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!rows.sized.stride) return hone_steps_no_memory();
     for (int t = 0; t < 2; t++) {
         const hone_tensor *score = c->instance->tensor + temp[t];
         int64_t n = 1;
@@ -535,7 +535,7 @@ hone_status hone_cpu_attention(hone_template_builder *m, const hone_cpu_call *c,
         !hone_match_attention_shaped(&c->sized, stage, temp))
         return HONE_OK;
     attending *d = HONE_NEW(m->arena, attending);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     d->kernel = hone_gemm_f32_best(), d->softmax = hone_softmax_best(), d->w = temp[1];
     bool fits =
         hone_match_softmax(&c->sized, stage, temp, &d->least, &d->floor) && loads(m, c, stage, temp, d, &w);

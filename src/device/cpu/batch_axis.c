@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    batch_axis: windows over several images as the steps of one, so many times. Steps are made of numbers
-   alone; when only the number of images is another, all the
-   rest was understood before, and binding a new batch costs what binding a known one does. */
+   alone; when only the number of images is another, all the rest was understood before, and binding a new
+   batch costs what binding a known one does. */
 #include <string.h>
 
 #include "device/cpu/cpu.h"
@@ -63,7 +63,7 @@ int64_t *hone_batch_axis_strides(hone_arena *a, const hone_cpu_call *c, int n_re
 }
 hone_status hone_batch_axis_all(hone_arena *a, const int64_t *by, int64_t n, int n_ref, hone_step *s) {
     repeated *d = HONE_NEW(a, repeated);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     *d = (repeated){s->tile, s->data, s->tiles, {n, by}, n_ref};
     s->tile = repeat, s->data = d, s->copies = &d->copies, s->tiles *= n, s->serial = s->serial && n < 4;
     return HONE_OK;

@@ -209,11 +209,11 @@ hone_status hone_cpu_bits(hone_template_builder *m, const hone_cpu_call *c, int 
     }
     if (out.k[column] != 1 && d.n > 1) return HONE_OK;
     hone_bits_product *made = hone_arena_copy(m->arena, &d, sizeof d);
-    if (!made) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!made) return hone_steps_no_memory();
     made->first_a = at.c;
     made->row_a = hone_affine_table(m->arena, &slots, before, column, &at),
     made->row_out = hone_affine_table(m->arena, &slots, before, column, &out);
-    if (!made->row_a || !made->row_out) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!made->row_a || !made->row_out) return hone_steps_no_memory();
     hone_bits_sizes(made, c->how.threads);
     *done = true, *end = last + 1;
     return hone_bits_steps(m, made);

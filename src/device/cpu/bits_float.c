@@ -158,9 +158,9 @@ hone_status hone_bits_float_steps(hone_template_builder *m, hone_bits_product *d
                    out = (uint64_t)1 << d->out;
     int64_t bytes;
     if (__builtin_mul_overflow(d->turned_rows, d->k * (int64_t)sizeof(float), &bytes))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        return hone_steps_no_memory();
     if (!hone_push(&m->packed, ((hone_packed){.of = d, .ref = d->packed, .get = hone_bits_packed})))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        return hone_steps_no_memory();
     m->n_ref += 1 + turns;
     if (turns) {
         hone_step first = {.tactic = "pack",

@@ -204,10 +204,9 @@ hone_status hone_bits_steps(hone_template_builder *m, hone_bits_product *d) {
     if (d->gemm) return hone_bits_float_steps(m, d);
     const uint64_t a = (uint64_t)1 << d->a, rows = (uint64_t)1 << d->rows, out = (uint64_t)1 << d->out;
     int64_t bytes;
-    if (__builtin_mul_overflow(d->m, d->row_bytes, &bytes))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (__builtin_mul_overflow(d->m, d->row_bytes, &bytes)) return hone_steps_no_memory();
     if (!hone_push(&m->packed, ((hone_packed){.of = d, .ref = d->packed, .get = hone_bits_packed})))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        return hone_steps_no_memory();
     m->n_ref += 2;
     const size_t line = sizeof(float) * (size_t)hone_bits_deep(d);
     hone_step first = {.tactic = "quantize",

@@ -3,10 +3,9 @@
    whatever op they come from (loops/match_cell.h).
 
    A step is a product of the state with constant weights, to which what comes from the input is added as a
-   residual, and one pass over the gates. Its temporaries live in scratch.
-   Directions never meet, and neither do rows of a batch: each has tiles of
-   its own. Threads that are left share the columns of the weights, so each keeps its part in
-   its own cache; they meet after every step, which pays where weights are large. */
+   residual, and one pass over the gates. Its temporaries live in scratch. Directions never meet, and neither
+   do rows of a batch: each has tiles of its own. Threads that are left share the columns of the weights, so
+   each keeps its part in its own cache; they meet after every step, which pays where weights are large. */
 #include <string.h>
 
 #include "device/cpu/contract_half.h"
@@ -259,7 +258,7 @@ static hone_status products(hone_template_builder *m, const hone_cpu_call *c, in
     for (int k = 0; k < made && *fit && h && h->times > 1 && d->width % h->nr == 0 && d->width % h->deep == 0;
          k++) {
         if (!(d->product[k]->half = HONE_NEW(m->arena, struct hone_contract_half)))
-            return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+            return hone_steps_no_memory();
         d->product[k]->half->kernel = h, d->product[k]->nr = h->nr,
         d->product[k]->half->epilogue = hone_dwconv_nhwc_best();
     }
@@ -287,12 +286,12 @@ hone_status hone_cpu_cell(hone_template_builder *m, const hone_cpu_call *c, int 
     hone_match_cell of;
     if (!hone_match_cell_of(&c->sized, from, to, &of)) return HONE_OK;
     cell *d = HONE_NEW(m->arena, cell);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     d->steps = of.steps, d->ways = of.ways, d->rows = of.rows, d->width = of.width, d->gates = of.gates;
     d->x = of.x, d->h = of.h, d->c = of.c_read ? of.c : -1, d->h0 = of.h0, d->c0 = of.c0;
     for (int k = 0; k < BIASES; k++) d->bias[k] = of.bias[k];
     if (!(d->when = hone_arena_copy(m->arena, of.when, sizeof *of.when * (size_t)of.ways)))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        return hone_steps_no_memory();
     const int n_ref = m->n_ref, n_packed = m->packed.n;
     bool fit;
     HONE_TRY(products(m, c, from, to - from, d, &fit));

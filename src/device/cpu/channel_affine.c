@@ -119,7 +119,7 @@ hone_status hone_cpu_channel_affine(hone_template_builder *m, const hone_cpu_cal
         slots.n_domain < 2)
         return HONE_OK;
     scaling *d = HONE_NEW(m->arena, scaling);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     const int last = slots.n_domain - 1;
     d->rows = 1, d->n = slots.extent[last], d->out = st->tensor, d->n_tensor = c->instance->n_tensor;
     for (int k = 0; k < slots.n_domain; k++) {
@@ -133,7 +133,7 @@ hone_status hone_cpu_channel_affine(hone_template_builder *m, const hone_cpu_cal
     d->kernel = hone_dwconv_nhwc_best();
     d->x_at = hone_affine_table(m->arena, &slots, before, last, &x),
     d->out_at = hone_affine_table(m->arena, &slots, before, last, &out);
-    if (!d->x_at || !d->out_at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d->x_at || !d->out_at) return hone_steps_no_memory();
     d->grain = (hone_share_of(d->rows * d->n, LEAST, MOST, c->how.threads) + d->n - 1) / d->n;
     hone_step step = {.tactic = "channel affine",
                       .tiles = (d->rows + d->grain - 1) / d->grain,

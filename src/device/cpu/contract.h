@@ -46,13 +46,14 @@ struct hone_contract {
 
     /* by floats (contract_run.c) */
     const hone_gemm_f32 *kernel;
-    /* both operands know N: depthwise, channels last; or NULL */
+    /* depthwise, channels last (both operands know N); or NULL */
     const hone_dwconv_nhwc *dwconv_nhwc;
     bool gathered; /* rows in no pieces are found one by one, not copied, where that pays */
     bool direct;   /* the kernel finishes its rows itself and writes them where they belong */
-    bool blocks;   /* the kernel takes rows by blocks, many at a call; */
+    bool blocks;   /* the kernel takes rows by blocks, many at a call */
     int64_t band;  /* so many rows of a tile meet all panels before others do */
-    /* 0 where the kernel takes unpacked rows; where nothing meets an activation of panels */
+    /* of scratch, too: rows of A that are packed (0: the kernel takes them unpacked), and panels that are
+       activated before they meet another factor (0: there are none) */
     size_t packed_a_bytes, gate_bytes;
     /* rows of A are scaled while they are transposed, or copied (prologue.c); or NULL */
     const struct hone_contract_prologue *prologue;
@@ -99,13 +100,13 @@ void hone_contract_pack_a(const hone_contract *, const void *a, const hone_stand
 bool hone_contract_packable(const hone_cpu_call *, const hone_contract *, bool a, int ref);
 size_t hone_contract_packed_bytes(const hone_contract *, bool a); /* of an operand in panels, all batches */
 hone_status hone_contract_keep_packed(hone_template_builder *, const hone_contract *) HONE_CHECKED;
-/* columns n0 … n0+nt-1 into panels of nr, the last one of as many whole vectors as it needs; panels are
-   `apart` slices of nr apart, and kc of them are written from the first. line: room for nt values, or NULL
-   for one panel. */
 /* Element k of a constant that is f32 (0) or halves. */
 static inline float hone_contract_widened(hone_dtype stored, const void *at, int64_t k) {
     return stored ? hone_dtype_load(stored, hone_element(at, true, k)).f32 : ((const float *)at)[k];
 }
+/* Columns n0 … n0+nt-1 into panels of nr, the last one of as many whole vectors as it needs; panels are
+   `apart` slices of nr apart, and kc of them are written from the first. line: room for nt values, or NULL
+   for one panel. */
 void hone_contract_pack_b(const hone_contract *, const void *b, int64_t n0, int64_t nt, int64_t k0,
                           int64_t kc, int64_t apart, float *panels, float *line);
 /* Columns n0 … n0+n-1 of slice k of B in a row: elements of `size` bytes, `outside` in every byte of those

@@ -17,7 +17,6 @@
 #include <math.h>
 #include <string.h>
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 /* rows in no pieces are found one by one (gathered), not copied, up to so many panels and so deep */
 enum { GATHERED_PANELS = 4, GATHERED_DEPTH = 256 };
 /* The numbers that a choice is made for, and the choice: wisdom's where there is one, else what stands there
@@ -156,16 +155,18 @@ static hone_status analyse(hone_template_builder *s, const hone_cpu_call *c, int
     if (!hone_match_contraction_of(&c->sized, stage, epilogue, begun, &d->of)) return HONE_OK;
     d->a = d->of.a, d->b = d->of.b;
     if (d->of.shares_n && d->of.n > HONE_CONTRACT_KC) return HONE_OK;
-    if (d->of.integers && !(d->i8 = HONE_NEW(s->arena, struct hone_contract_int))) return no_memory();
+    if (d->of.integers && !(d->i8 = HONE_NEW(s->arena, struct hone_contract_int)))
+        return hone_steps_no_memory();
     if (d->of.shares_n && d->of.integers) {
-        if (!(d->dwconv_i8 = HONE_NEW(s->arena, struct hone_dwconv_int))) return no_memory();
+        if (!(d->dwconv_i8 = HONE_NEW(s->arena, struct hone_dwconv_int))) return hone_steps_no_memory();
         d->dwconv_i8->kernel = hone_dwconv_i8_best();
     } else if (d->of.shares_n) {
-        if (!(d->dwconv_rows = HONE_NEW(s->arena, struct hone_contract_dwconv_rows))) return no_memory();
+        if (!(d->dwconv_rows = HONE_NEW(s->arena, struct hone_contract_dwconv_rows)))
+            return hone_steps_no_memory();
         d->dwconv_nhwc = hone_dwconv_nhwc_best();
     }
     if (d->of.integers && !integers(s, c, d)) return HONE_OK;
-    if (!tables(s->arena, d)) return no_memory();
+    if (!tables(s->arena, d)) return hone_steps_no_memory();
     *is = true;
     return HONE_OK;
 }
@@ -187,7 +188,7 @@ static hone_status place_rows(hone_template_builder *s, const hone_cpu_call *c, 
     for (int k = 0; k < d->of.slots.n_domain; k++) out.k[k] = c->stride[st->tensor][d->of.slots.dim[k]];
     for (int k = 0; k < d->of.n_batch; k++) d->by[k].out = out.k[d->of.group_b[k]];
     if (!(d->at_m_out = hone_affine_table(s->arena, &d->of.slots, d->of.group_m, d->of.n_m, &out)))
-        return no_memory();
+        return hone_steps_no_memory();
     *fits = true;
     return HONE_OK;
 }
@@ -197,7 +198,7 @@ hone_status hone_contract_over(hone_template_builder *s, const hone_cpu_call *c,
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
     bool is, fits = false;
-    if (!d) return no_memory();
+    if (!d) return hone_steps_no_memory();
     HONE_TRY(analyse(s, c, stage, false, begun, d, &is));
     if (!is) return HONE_OK;
     d->kernel = hone_gemm_f32_best();
@@ -253,7 +254,7 @@ static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, co
                             int *end, bool *done) {
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
     bool is;
-    if (!d) return no_memory();
+    if (!d) return hone_steps_no_memory();
     const hone_stage *st = c->instance->stage + stage;
     bool epilogue = stage + 1 < c->instance->n_stage && st[1].follows, fits = true;
     HONE_TRY(analyse(s, c, stage, epilogue, false, d, &is));
@@ -329,7 +330,7 @@ static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, co
     if (d->dwconv_i8) hone_dwconv_int_choose(s->arena, d);
     else if (d->of.integers && d->packed_b && !d->packed_a &&
              !(hone_contract_int_dot4(s->arena, d) && hone_contract_int_indirect(s->arena, d)))
-        return no_memory();
+        return hone_steps_no_memory();
     if (d->of.integers) hone_contract_int_blocks(d, c->how.threads);
     else if (!d->dwconv_nchw) hone_contract_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;
@@ -408,7 +409,7 @@ static hone_status turns(const hone_cpu_call *c, int stage, turned *t, bool *any
     hone_template_builder look = {.arena = hone_arena_create()};
     hone_contract *d = look.arena ? HONE_NEW(look.arena, hone_contract) : NULL;
     bool is = false;
-    const hone_status looked = d ? analyse(&look, c, stage, epilogue, false, d, &is) : no_memory();
+    const hone_status looked = d ? analyse(&look, c, stage, epilogue, false, d, &is) : hone_steps_no_memory();
     if (is && !d->of.plane && !d->dwconv_i8 && d->of.k >= TURN_DEPTH) {
         const bool plain = !d->b.n_bounded && d->of.run_step == 1; /* columns that are copied as they lie */
         const bool columns = c->constant[d->b.tensor], rows = !columns && c->constant[d->a.tensor] && !plain;

@@ -141,8 +141,8 @@ static bool shift(const hone_contract *d, void *const *at, const hone_standing *
     return any;
 }
 /* Where each place of the window of pixels m0 …, m of them and of one row of the image, begins, `apart`
-   pointers a place; those past the last place are any. With shared
-   columns only those of rows of the window from `first` on. */
+   pointers a place; those past the last place are any. With shared columns only those of rows of the window
+   from `first` on. */
 static int64_t run_of(const hone_contract *d) {
     return d->dwconv_i8->stride && d->of.m_run < d->mt ? d->of.m_run : d->mt;
 }

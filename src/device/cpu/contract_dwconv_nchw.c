@@ -100,8 +100,7 @@ static bool find(hone_contract *d) {
     return true;
 }
 hone_status hone_contract_dwconv_nchw(hone_arena *arena, hone_contract *d, bool *is) {
-    if (!(d->dwconv_nchw = HONE_NEW(arena, struct hone_contract_dwconv_nchw)))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!(d->dwconv_nchw = HONE_NEW(arena, struct hone_contract_dwconv_nchw))) return hone_steps_no_memory();
     if (!(*is = find(d))) d->dwconv_nchw = NULL;
     return HONE_OK;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   contract_first_layer: a window over few channels in bf16, which is how a network of images begins. Its rows
-   would have to be put together from many short pieces; instead a step before makes a
-   copy of the image, rounded, channels last, with zeros around it. There a line of the window is one run of
-   values, equally far from result to result, so that the kernel takes rows
-   where they lie. Pixels have an even number of channels, one of zeros if need be: no value that is not the
-   window's own is multiplied, not even by 0, so that a NaN stays where it is.
-   Which contractions are so, and the copy; contract_half.c multiplies. */
+   contract_first_layer: a window over few channels in bf16, which is how a network of images begins. Its
+   rows would have to be put together from many short pieces; instead a step before makes a copy of the
+   image, rounded, channels last, with zeros around it. There a line of the window is one run of values,
+   equally far from result to result, so that the kernel takes rows where they lie. Pixels have an even
+   number of channels, one of zeros if need be: no value that is not the window's own is multiplied, not even
+   by 0, so that a NaN stays where it is. Which contractions are so, and the copy; contract_half.c
+   multiplies. */
 #include <string.h>
 
 #include "device/cpu/contract_half.h"

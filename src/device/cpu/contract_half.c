@@ -4,15 +4,13 @@
    kernels/gemm_half.h), and all that follows them, stay f32.
 
    Weights are rounded once, when they are packed (half the memory). Rows of A are rounded once a tile, as
-   they are copied from wherever they lie, all of K of them: a
-   window that lies in several pieces is a plain row then. They need no copy where they are stored as bf16 and
-   lie as the kernel takes them; a window that moves pixel by pixel needs its pixels only
-   (contract_implicit_gemm.c);
-   of short pieces all of A is rounded by a step before, and of few channels it is copied
-   (contract_first_layer.c). A panel's sums grow in scratch, some values of K at a time, so that this much of
-   the panel stays in L1 while all rows pass; then the kernel of depthwise convolutions, with nothing left to
-   multiply, adds them to bias and residual, clamps and stores, as floats or as bf16, unless the kernel
-   finishes its rows itself.
+   they are copied from wherever they lie, all of K of them: a window that lies in several pieces is a plain
+   row then. They need no copy where they are stored as bf16 and lie as the kernel takes them; a window that
+   moves pixel by pixel needs its pixels only (contract_implicit_gemm.c); of short pieces all of A is rounded
+   by a step before, and of few channels it is copied (contract_first_layer.c). A panel's sums grow in
+   scratch, some values of K at a time, so that this much of the panel stays in L1 while all rows pass; then
+   the kernel of depthwise convolutions, with nothing left to multiply, adds them to bias and residual,
+   clamps and stores, as floats or as bf16, unless the kernel finishes its rows itself.
 
    An f16 ends at 65504. Where a factor or a short sum is beyond it, the sums are not finite, the kernel says
    so, and these rows' sums with this panel are computed again in f32 from unrounded factors: what is finite
@@ -97,8 +95,7 @@ hone_status hone_contract_half_choose(hone_arena *arena, hone_contract *d, const
     /* columns that are computed for one that is wanted: more, and f32 is faster */
     const int64_t waste = kernel->times > 2 ? 4 : 2;
     if (hone_round_up(d->of.n, kernel->nr) > waste * d->of.n || d->of.k < 8) return HONE_OK;
-    if (!(d->half = HONE_NEW(arena, struct hone_contract_half)))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!(d->half = HONE_NEW(arena, struct hone_contract_half))) return hone_steps_no_memory();
     d->half->kernel = kernel, d->half->epilogue = hone_dwconv_nhwc_best(), d->packed_a = 0,
     d->nr = kernel->nr, d->mr = kernel->mr, d->kc = d->of.k;
     measure_rows(d);

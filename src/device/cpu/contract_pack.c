@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_pack: constant operands of contractions in panels: which can be, how large they are, and their
-   filling, part by part. Packed once and kept with the model; the contraction
-   knows only the ref, so that one serves all weights of its shape. What the panels of each kind are is that
-   kind's business. */
+   filling, part by part. Packed once and kept with the model; the contraction knows only the ref, so that
+   one serves all weights of its shape. What the panels of each kind are is that kind's business. */
 #include "base/file.h"
 #include "device/cpu/contract_dwconv.h"
 #include "device/cpu/contract_half.h"
@@ -96,9 +95,9 @@ bool hone_contract_packable(const hone_cpu_call *c, const hone_contract *d, bool
 }
 hone_status hone_contract_keep_packed(hone_template_builder *s, const hone_contract *d) {
     if (d->packed_a && !hone_push(&s->packed, ((hone_packed){.of = d, .a = true, .ref = d->packed_a})))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        return hone_steps_no_memory();
     if (d->packed_b && !hone_push(&s->packed, ((hone_packed){.of = d, .ref = d->packed_b})))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        return hone_steps_no_memory();
     s->n_ref += !!d->packed_a + !!d->packed_b;
     return HONE_OK;
 }

@@ -402,8 +402,8 @@ typedef struct {
     bool gated;
 } band;
 /* What is asked for while rows pass this panel: the panel after it, once their first pass has brought this
-   one in; past: where that ends. Of unpacked rows, by the first panel,
-   the next band, or rows: who asks for panels there, which are near, is 2 % slower. */
+   one in; past: where that ends. Of unpacked rows, by the first panel, the next band, or rows: who asks for
+   panels there, which are near, is 2 % slower. */
 static const float *ahead_of(const band *x, int64_t j, int64_t passes, ptrdiff_t *step, const float **past) {
     const hone_contract *d = x->d;
     const int64_t left = hone_contract_columns(d) - x->n0 - j - d->nr, wide = left < d->nr ? left : d->nr,

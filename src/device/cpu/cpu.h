@@ -75,8 +75,8 @@ int64_t *hone_batch_axis_strides(hone_arena *, const hone_cpu_call *, int n_ref)
 hone_status hone_batch_axis_all(hone_arena *, const int64_t *by, int64_t n, int n_ref,
                                 hone_step *) HONE_CHECKED; /* the step of one for all n */
 /* A tactic does stages from `stage` to *end - 1 where they are of its form; else *done stays false and
-   nothing was added. *end comes as the next stage; for those
-   of a recurrence, which go together, as the one after them. */
+   nothing was added. *end comes as the next stage; for those of a recurrence, which go together, as the one
+   after them. */
 typedef hone_status hone_tactic_bind(hone_template_builder *, const hone_cpu_call *, int stage, int *end,
                                      bool *done);
 hone_tactic_bind hone_cpu_attention, /* scores, softmax and weighted sum */

@@ -155,8 +155,7 @@ hone_status hone_direct_conv_find(hone_template_builder *m, hone_contract *d, co
     g.k_plane = hone_affine_table(a, s, order, nk, &one_plane),
     g.k_y = hone_affine_table(a, s, order, nk, &one_y), g.k_x = hone_affine_table(a, s, order, nk, &one_x);
     g.own_at = hone_arena_raw(a, sizeof *g.own_at * (size_t)d->of.k);
-    if (!out || !g.from || !g.k_plane || !g.k_y || !g.k_x || !g.own_at)
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!out || !g.from || !g.k_plane || !g.k_y || !g.k_x || !g.own_at) return hone_steps_no_memory();
     g.at = g.own_at, g.beside = g.many > 1;
     for (int64_t k = 0; k < g.many; k++) g.beside &= g.from[k] == k;
     *out = g, d->direct_conv = out;

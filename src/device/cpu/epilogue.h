@@ -58,8 +58,8 @@ typedef struct hone_cpu_epilogue {
     bool one_piece; /* and rows of the result and of the residual follow on */
 } hone_cpu_epilogue;
 /* What an element-wise stage makes of rows of 8 bits, or rows of 8 bits of floats, or an activation of
-   floats, in that form. A row is all indices from first_n on; 0: all of
-   its domain. NULL: it is another stage. */
+   floats, in that form. A row is all indices from first_n on; 0: all of its domain. NULL: it is another
+   stage. */
 hone_cpu_epilogue *hone_epilogue_elements(hone_arena *, const hone_cpu_call *, const hone_slots_of *,
                                           int stage, int first_n);
 /* Elements n0 … n0+n-1 of row m. bytes: what stands in the place of `source`; NULL: its own. room: for 2 n

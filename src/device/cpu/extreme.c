@@ -85,7 +85,7 @@ hone_status hone_cpu_extreme(hone_template_builder *m, const hone_cpu_call *c, i
     }
     if (left || d.n < FEWEST) return HONE_OK;
     const extreme *kept = hone_arena_copy(m->arena, &d, sizeof d);
-    if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!kept) return hone_steps_no_memory();
     *done = true;
     const hone_step step = {
         .tactic = "full reduction", .serial = true, .tiles = 1, .tile = tile, .data = kept};

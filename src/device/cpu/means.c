@@ -328,7 +328,7 @@ hone_status hone_cpu_means(hone_template_builder *m, const hone_cpu_call *c, int
     finding f = {.m = m, .c = c, .d = HONE_NEW(m->arena, means)};
     means *d = f.d;
     hone_affine share, out = {0};
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || in->x[st->value].type != HONE_I64 ||
         stage + 1 == in->n_stage || !st[1].follows || !st[1].identity || st[1].reduce || st[1].how ||
         st[1].skip || st[1].n_index != st->n_index ||
@@ -372,7 +372,7 @@ hone_status hone_cpu_means(hone_template_builder *m, const hone_cpu_call *c, int
     for (int q = 0; q < d->x.n_bounded && made; q++)
         made = (d->row_edge[q] = hone_affine_table(m->arena, slots, row, last, d->x.bounded + q)) &&
                (d->tap_edge[q] = hone_affine_table(m->arena, slots, tap, taps, d->x.bounded + q));
-    if (!made) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!made) return hone_steps_no_memory();
     const hone_epilogue *e = hone_epilogue_best();
     const hone_whole kind = d->x_type == HONE_DTYPE_U8    ? HONE_WHOLE_u8
                             : d->x_type == HONE_DTYPE_I8  ? HONE_WHOLE_i8

@@ -61,7 +61,7 @@ hone_status hone_cpu_norm(hone_template_builder *m, const hone_cpu_call *c, int 
     if (d.of.kind >= HONE_NORM_SOFTMAX && d.of.n < SHORT) return HONE_OK;
     d.block = hone_share_of(d.of.rows, LEAST / d.of.n + 1, MOST / d.of.n + 1, c->how.threads);
     norm *kept = hone_arena_copy(m->arena, &d, sizeof d);
-    if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!kept) return hone_steps_no_memory();
     hone_step step = {
         .tactic = "norm", .tiles = (d.of.rows + d.block - 1) / d.block, .tile = run, .data = kept};
     step.serial = step.tiles == 1;

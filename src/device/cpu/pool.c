@@ -3,11 +3,10 @@
      last. Found in the program as  y[domain] = max(reduced) x[affine]
    else -inf (of bytes the least of their type),  or sum and 0, where the domain's last index runs along
    memory in both and moves no window: so a row of channels is the largest (the sum) of a few rows. What is
-   outside
-   is left out, which is what -inf and 0 come to. Large windows go in two ways: all of a row of pixels is the
-   largest of a few rows, in scratch, and there each window's places along the row are compared: kh + kw
-   values instead of kh * kw. Row-major images go so too, a pixel being one value: places along the row are
-   then the row itself, moved. Everything else runs as tile code; so do long sums. */
+   outside is left out, which is what -inf and 0 come to. Large windows go in two ways: all of a row of
+   pixels is the largest of a few rows, in scratch, and there each window's places along the row are
+   compared: kh + kw values instead of kh * kw. Row-major images go so too, a pixel being one value: places
+   along the row are then the row itself, moved. Everything else runs as tile code; so do long sums. */
 #include "kernels/pool.h"
 
 #include <math.h>
@@ -255,7 +254,7 @@ hone_status hone_cpu_pool(hone_template_builder *m, const hone_cpu_call *c, int 
     hone_slots_of slots;
     hone_affine_load first; /* of a recurrence, which this is not */
     pool *d = HONE_NEW(m->arena, pool);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     if (!hone_affine_slots(&c->sized, stage, stage, &slots) || slots.n_domain < 2 ||
         !hone_affine_of_load(&c->sized, &slots, st->value, sums ? HONE_AFFINE_SUM : HONE_AFFINE_MAX, -1,
                              &d->x, &first) ||
@@ -283,7 +282,7 @@ hone_status hone_cpu_pool(hone_template_builder *m, const hone_cpu_call *c, int 
     if (sums) {
         float *ones = HONE_NEW_N(m->arena, float, d->taps);
         for (int64_t t = 0; ones && t < d->taps; t++) ones[t] = 1;
-        if (!(d->ones = ones)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (!(d->ones = ones)) return hone_steps_no_memory();
     }
     int rows = last, taps = slots.n - last - 1;
     if (along && !in_lanes(d, &slots, last, &taps)) return HONE_OK;
@@ -295,7 +294,7 @@ hone_status hone_cpu_pool(hone_template_builder *m, const hone_cpu_call *c, int 
     for (int q = 0; q < d->x.n_bounded && made; q++)
         made = (d->row_edge[q] = hone_affine_table(m->arena, &slots, row, rows, d->x.bounded + q)) &&
                (d->tap_edge[q] = hone_affine_table(m->arena, &slots, tap, taps, d->x.bounded + q));
-    if (!made) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!made) return hone_steps_no_memory();
     if (!d->ways && !d->lanes) d->even = even_rows(m->arena, d);
     const int64_t wide = d->hi - d->lo, span = d->step * (d->run - 1) + 1,
                   each = d->lanes ? d->taps * wide + d->places * span

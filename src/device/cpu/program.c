@@ -8,12 +8,12 @@
 
 hone_status hone_cpu_add(hone_template_builder *m, hone_step_template part) {
     part.step.decision = m->decision;
-    return hone_push(&m->part, part) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    return hone_push(&m->part, part) ? HONE_OK : hone_steps_no_memory();
 }
 hone_status hone_cpu_decide(hone_template_builder *m, const hone_cpu_call *c, const hone_problem *p,
                             const hone_choice **choice) {
     hone_decision *d = HONE_NEW(m->arena, hone_decision);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     *choice = hone_wisdom_find(c->how.wisdom, p);
     d->problem = *p, d->wise = *choice != NULL, m->decision = d;
     return HONE_OK;
@@ -39,7 +39,7 @@ static hone_status interpret_all(hone_template_builder *m, const hone_cpu_call *
     interpreted *d = HONE_NEW(m->arena, interpreted);
     hone_tensor_view *place = HONE_NEW_N(m->arena, hone_tensor_view, n + 1);
     hone_param *param = hone_arena_copy(m->arena, c->param, sizeof *param * (size_t)c->instance->n_param);
-    if (!d || !place || !param) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d || !place || !param) return hone_steps_no_memory();
     for (int t = 0; t < n; t++) memcpy(place[t].stride, c->stride[t], sizeof place[t].stride);
     *d = (interpreted){c->instance, param, place};
     hone_step step = {.tactic = "interpret",
@@ -59,9 +59,8 @@ bool hone_cpu_known(const hone_cpu_call *c, int tensor) {
     for (int k = 0; k < w->rank; k++) single &= c->param[w->dim[k]].i == 1;
     return single || (w->rank == 1 && c->param[w->dim[0]].i == 256 && c->stride[tensor][0] == 1);
 }
-/* All that steps follow from: the instance, its parameters, strides and, where weights may be packed or bytes
-   looked up, which are constant; of a single number it may be
-   looked at. 0: it is not to be kept. */
+/* All that steps follow from: the instance, its parameters, strides and, where weights may be packed or
+   bytes looked up, which are constant; of a single number it may be looked at. 0: it is not to be kept. */
 enum { MAX_KEY = 512 };
 static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
     const hone_instance *in = c->instance;
@@ -126,7 +125,7 @@ hone_status hone_cpu_tile(hone_template_builder *m, const hone_cpu_call *c, int 
     HONE_TRY(st);
     *done = true;
     tiled *d = HONE_NEW(m->arena, tiled);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     int64_t n = hone_tilecode_elements(code), grain = hone_tilecode_grain(code, c->how.threads);
     if (n <= 0) return HONE_OK;
     *d = (tiled){code, c->instance->n_tensor, n, grain};
@@ -201,8 +200,7 @@ static int64_t apart(const hone_cpu_call *c, int from, int to, const recurring *
 hone_status hone_cpu_over(hone_template_builder *m, const hone_cpu_call *c, int from, int *end, bool *done) {
     const int to = *end;
     recurrence *d = HONE_NEW(m->arena, recurrence);
-    if (!d || !(d->stage = HONE_NEW_N(m->arena, recurring, to - from + 1)))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d || !(d->stage = HONE_NEW_N(m->arena, recurring, to - from + 1))) return hone_steps_no_memory();
     size_t scratch = 0;
     uint64_t uses = 0;
     for (int k = from; k < to; k++) {
@@ -232,9 +230,9 @@ hone_status hone_cpu_over(hone_template_builder *m, const hone_cpu_call *c, int 
 
 /* ---- what steps read and write ------------------------------------------------------------------------- */
 /* Parts from part0 on do stages from … to - 1. What one of these makes is not read from outside by the
-   others; a stage that stores only here and there, or adds to what
-   an earlier stage made, leaves the rest of that as it was: it reads it. Buffers are written by the part that
-   brings them, and read by those after it. */
+   others; a stage that stores only here and there, or adds to what an earlier stage made, leaves the rest of
+   that as it was: it reads it. Buffers are written by the part that brings them, and read by those after it.
+   */
 static hone_status state_access(hone_template_builder *m, const hone_instance *in, int from, int to,
                                 int part0, int packed0) {
     uint64_t made = 0, reads = 0, packed = 0, all = 0, before = 0;
@@ -252,7 +250,7 @@ static hone_status state_access(hone_template_builder *m, const hone_instance *i
     for (int k = part0; k < m->part.n; k++) {
         hone_step_template *p = m->part.at + k;
         hone_access *a = HONE_NEW(m->arena, hone_access);
-        if (!a) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (!a) return hone_steps_no_memory();
         const uint64_t buffer = p->buffer < 0 ? 0 : (uint64_t)1 << p->buffer;
         a->writes = (p->uses & made & tensors) | buffer;
         a->reads = (p->uses & reads & tensors) | packed;
@@ -278,7 +276,7 @@ static hone_status state_boxes(hone_template_builder *m, const hone_cpu_call *c)
         box[m->packed.at[k].ref] = (hone_box){.bytes = HONE_BOX_WHOLE};
     for (int k = 0; k < m->part.n && good; k++)
         m->part.at[k].access->box = box, m->part.at[k].access->n_ref = m->n_ref;
-    return good ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    return good ? HONE_OK : hone_steps_no_memory();
 }
 
 /* ---- everything ---------------------------------------------------------------------------------------- */
@@ -311,13 +309,13 @@ static hone_status lower(hone_template_builder *m, const hone_cpu_call *c, lower
     r->n_ref = m->n_ref;
     r->packed = hone_arena_copy(m->arena, m->packed.at, sizeof *m->packed.at * (size_t)m->packed.n),
     r->n_packed = m->packed.n;
-    return r->part && r->packed ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    return r->part && r->packed ? HONE_OK : hone_steps_no_memory();
 }
 static hone_status make(hone_arena *a, const void *call, const void **out) {
     const hone_cpu_call *c = call;
     hone_template_builder m = {.arena = a, .n_ref = c->instance->n_tensor};
     lowered *r = HONE_NEW(a, lowered);
-    hone_status s = r ? lower(&m, c, r) : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    hone_status s = r ? lower(&m, c, r) : hone_steps_no_memory();
     hone_vec_free(&m.part);
     hone_vec_free(&m.packed);
     *out = r;
@@ -414,10 +412,9 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
         HONE_TRY(hone_tactics_tell(images > 1 ? &one : c, c->how.tell->to));
     int n_ref = r->n_ref;
     hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, n_ref + 1);
-    if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!ref) return hone_steps_no_memory();
     for (int t = 0; t < in->n_tensor; t++) ref[t] = c->ref[t];
-    if (images > 1 && !(by = hone_batch_axis_strides(s->arena, c, n_ref)))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (images > 1 && !(by = hone_batch_axis_strides(s->arena, c, n_ref))) return hone_steps_no_memory();
     for (int k = 0; k < r->n_packed; k++)
         HONE_TRY((r->packed[k].get ? r->packed[k].get : hone_contract_packed)(c, r->packed + k,
                                                                               ref + r->packed[k].ref));
@@ -445,10 +442,9 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
         hone_step step = p->step;
         step.node = c->node, step.of = c->of, step.ref = ref;
         if (by) HONE_TRY(hone_batch_axis_all(s->arena, by, images, n_ref, &step));
-        if (!hone_push(&s->step, step)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (!hone_push(&s->step, step)) return hone_steps_no_memory();
     }
     for (int t = 0; t < n_ref; t++)
-        if (ref[t].base == HONE_BASE_ARENA && !hone_push(&s->patch, ref + t))
-            return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (ref[t].base == HONE_BASE_ARENA && !hone_push(&s->patch, ref + t)) return hone_steps_no_memory();
     return HONE_OK;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   prologue: a product whose rows the step before scales by column (a normalization and its Relu, what squeeze
-   and excitation gives a channel) scales them itself while it turns
-   them (kernels/gemm.h), where each value is in a register anyway. Nobody else may read what that step makes:
-   it is then never stored. */
+   prologue: a product whose rows the step before scales by column (a normalization and its Relu, what
+   squeeze and excitation gives a channel) scales them itself while it turns them (kernels/gemm.h), where
+   each value is in a register anyway. Nobody else may read what that step makes: it is then never stored. */
 #include "device/cpu/contract.h"
 #include "device/cpu/channel_affine.h"
 
@@ -52,8 +51,7 @@ static hone_status join(hone_steps *s, int k, bool *done) {
     hone_access *access = HONE_NEW(s->arena, hone_access);
     struct hone_contract_prologue *ahead = HONE_NEW(s->arena, struct hone_contract_prologue);
     const hone_access *was_access = to->access;
-    if (!rows || !d || !ref || !box || !access || !ahead)
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!rows || !d || !ref || !box || !access || !ahead) return hone_steps_no_memory();
     if (!find_rows(x, was, made, to->ref[was->a.tensor], rows)) return HONE_OK;
     memcpy(ref, to->ref, sizeof *ref * (size_t)n), memcpy(box, to->access->box, sizeof *box * (size_t)n);
     for (int q = 0; q < 3; q++)
@@ -64,7 +62,7 @@ static hone_status join(hone_steps *s, int k, bool *done) {
         if (ref[q].base != HONE_BASE_ARENA) continue;
         hone_block *b = s->block.at + ref[q].block;
         b->plain = true, b->last = b->last > k + 1 ? b->last : k + 1;
-        if (!hone_push(&s->patch, ref + q)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (!hone_push(&s->patch, ref + q)) return hone_steps_no_memory();
     }
     /* what the product makes must not lie on what it reads now: rows are read by every tile of columns */
     for (int q = 0; q < s->block.n; q++) {
@@ -86,7 +84,7 @@ static hone_status join(hone_steps *s, int k, bool *done) {
 hone_status hone_cpu_prologue(hone_steps *s) {
     /* a step's number, when some are gone */
     int n = 0, *now = hone_arena_raw(s->arena, sizeof *now * (size_t)(s->step.n + 1));
-    if (!now) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!now) return hone_steps_no_memory();
     for (int k = 0; k < s->step.n; k++) {
         bool gone = false;
         HONE_TRY(join(s, k, &gone));

@@ -40,7 +40,7 @@ hone_status hone_cpu_quantized_elementwise(hone_template_builder *m, const hone_
         !hone_affine_slots(&c->sized, stage, stage, &slots))
         return HONE_OK;
     row *d = HONE_NEW(m->arena, row);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     d->n_tensor = c->instance->n_tensor, d->rows = d->elements = 1;
     for (int k = 0; k < slots.n_domain; k++) d->elements *= slots.extent[k];
     if (d->elements < FEWEST) return HONE_OK;

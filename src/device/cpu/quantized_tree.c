@@ -351,7 +351,7 @@ hone_status hone_cpu_quantized_tree(hone_template_builder *m, const hone_cpu_cal
     for (int k = 0; k < slots.n_domain; k++) all *= slots.extent[k];
     if (all < FEWEST) return HONE_OK;
     tree *d = HONE_NEW(m->arena, tree);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     d->kernel = hone_epilogue_best(), d->out = st->tensor, d->n_tensor = in->n_tensor,
     d->floats = to == HONE_DTYPE_F32;
     matching in_it = {.c = c, .slots = &slots, .d = d, .narrows = -1};
@@ -383,7 +383,7 @@ hone_status hone_cpu_quantized_tree(hone_template_builder *m, const hone_cpu_cal
     for (int k = 0; k < d->n_leaf && made; k++)
         made = d->leaf[k].tensor < 0 ||
                (d->leaf[k].row = hone_affine_table(m->arena, &slots, before, first, &d->leaf[k].at));
-    if (!made) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!made) return hone_steps_no_memory();
     const int64_t units = d->rows * d->units, each = d->row < d->unit ? d->row : d->unit;
     d->grain = hone_share_of(units, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "quantized elementwise",

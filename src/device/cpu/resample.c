@@ -386,7 +386,7 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     const int at = (int)(st - in->stage);
     resample *d = HONE_NEW(m->arena, resample);
     f.index = HONE_NEW_N(m->arena, int64_t, in->n_index + 1);
-    if (!d || !f.index) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d || !f.index) return hone_steps_no_memory();
     const hone_x *integers = moved ? NULL : less_zero(in, source, d);
     d->whole = integers != NULL, d->apart = 1;
     if (moved) d->x_type = summed;

@@ -7,8 +7,7 @@
                                                                                 x is the other one of the pair
 
    c and n, every number twice, are never made: a token's row of each table meets all heads. Pairs whose
-   elements lie neither in two rows nor side by side, and tables
-   whose rows data pick, are tile code. */
+   elements lie neither in two rows nor side by side, and tables whose rows data pick, are tile code. */
 #include "kernels/rotary.h"
 
 #include <string.h>
@@ -180,7 +179,7 @@ hone_status hone_cpu_rotary(hone_template_builder *m, const hone_cpu_call *c, in
     const int64_t values = 2 * d.shape.heads * d.shape.pairs;
     d.block = hone_share_of(d.all, LEAST / values + 1, MOST / values + 1, c->how.threads);
     rotary *kept = hone_arena_copy(m->arena, &d, sizeof d);
-    if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!kept) return hone_steps_no_memory();
     hone_step step = {
         .tactic = "rotary", .tiles = (d.all + d.block - 1) / d.block, .tile = run, .data = kept};
     step.serial = step.tiles == 1;

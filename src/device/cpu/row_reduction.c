@@ -66,7 +66,7 @@ hone_status hone_cpu_row_reduction(hone_template_builder *m, const hone_cpu_call
         !hone_affine_inside(&c->sized, &slots, st->value, &x))
         return HONE_OK;
     summing *d = HONE_NEW(m->arena, summing);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     int last = slots.n_domain - 1;
     while (last > 0 && slots.extent[last] == 1) last--;
     d->sums = 1, d->n = slots.extent[last], d->x = load->a, d->out = st->tensor, d->x_c = x.c,
@@ -80,7 +80,7 @@ hone_status hone_cpu_row_reduction(hone_template_builder *m, const hone_cpu_call
         return HONE_OK;
     d->sum_x = hone_affine_table(m->arena, &slots, before, last, &x),
     d->sum_out = hone_affine_table(m->arena, &slots, before, last, &out);
-    if (!d->sum_x || !d->sum_out) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d->sum_x || !d->sum_out) return hone_steps_no_memory();
     const int64_t share = hone_share_of(d->sums * d->n * d->rows, LEAST, MOST, c->how.threads) / d->rows;
     d->wide = share >= d->n ? d->n : (share + LINE) / LINE * LINE, d->parts = (d->n + d->wide - 1) / d->wide;
     hone_step step = {.tactic = "row reduction", .tiles = d->sums * d->parts, .tile = tile, .data = d};

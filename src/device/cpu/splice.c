@@ -210,7 +210,7 @@ hone_status hone_cpu_splice(hone_template_builder *m, const hone_cpu_call *c, in
     const int64_t all = d.outer * d.rows * d.row, each = hone_share_of(all, LEAST, MOST, c->how.threads);
     d.chunk = each / d.row > 1 ? each / d.row : 1, d.chunks = hone_ceil_div(d.rows, d.chunk);
     const splice *kept = hone_arena_copy(m->arena, &d, sizeof d);
-    if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!kept) return hone_steps_no_memory();
     hone_step step = {.tactic = "splice", .tiles = d.outer * d.chunks, .tile = tile, .data = kept};
     step.serial = all <= each, *done = true;
     return hone_cpu_add(m, (hone_step_template){.step = step, .uses = st->uses, .buffer = -1});

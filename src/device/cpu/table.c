@@ -146,7 +146,7 @@ hone_status hone_cpu_table(hone_template_builder *m, const hone_cpu_call *c, int
         !hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.apart || is_plain(c, st))
         return HONE_OK;
     looked *d = HONE_NEW(m->arena, looked);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     reading r = {.c = c, .slots = &slots, .tensor = -1};
     int64_t all = 1;
     for (int k = 0; k < slots.n_domain; k++) all *= slots.extent[k];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    team: the CPU's row of the table of devices, and how it runs a segment. The team enters it once: its
-   members take tiles of each wide step and meet at a barrier; runs of
-   small steps and host steps belong to the calling thread. */
+   members take tiles of each wide step and meet at a barrier; runs of small steps and host steps belong to
+   the calling thread. */
 #include <pthread.h>
 #include <string.h>
 

@@ -69,7 +69,7 @@ hone_status hone_cpu_transpose(hone_template_builder *m, const hone_cpu_call *c,
         !from.k[last])
         return HONE_OK;
     turned *d = HONE_NEW(m->arena, turned);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     d->x = load->a, d->y = st->tensor, d->first = from.c, d->outer = 1;
     d->rows = same ? 1 : slots.extent[last], d->columns = slots.extent[along], d->from_step = from.k[last];
     d->to_step = stride[slots.dim[along]];

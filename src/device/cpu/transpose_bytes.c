@@ -56,7 +56,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
 }
 hone_status hone_transpose_step(hone_template_builder *m, const hone_transposed *t, int buffer, bool back) {
     turning *d = HONE_NEW(m->arena, turning);
-    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d) return hone_steps_no_memory();
     const int64_t bytes = t->batches * t->channels * t->pixels;
     *d = (turning){*t, back ? buffer : t->tensor, back ? t->tensor : buffer, back};
     const hone_step step = {.tactic = "transpose",

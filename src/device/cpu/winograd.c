@@ -19,11 +19,11 @@
    Windows along one way (samples, text, 1x3 and 1x5) go by tiles that are lines of results, across or down.
 
    Where f16 was asked for, v and the filters are rounded to it and the products are those of
-   kernels/gemm_half.h; to bring pixels there and back stays f32. By tiles
-   of 4x4 that errs about five times as much as the sum itself in f16, and as much as one that is added in f16
-   throughout: half a percent of what results are (of their root mean square, and a single one by ten times
-   that), where random pixels and weights were tried. A row of a place whose sums with a panel are beyond f16
-   is computed again in f32, as in contract_half.c. */
+   kernels/gemm_half.h; to bring pixels there and back stays f32. By tiles of 4x4 that errs about five times
+   as much as the sum itself in f16, and as much as one that is added in f16 throughout: half a percent of
+   what results are (of their root mean square, and a single one by ten times that), where random pixels and
+   weights were tried. A row of a place whose sums with a panel are beyond f16 is computed again in f32, as
+   in contract_half.c. */
 #include "device/cpu/winograd.h"
 #include "device/wisdom.h"
 
@@ -230,7 +230,7 @@ static hone_status put_in_order(hone_arena *arena, struct hone_winograd *w) {
     int32_t *order = HONE_NEW_N(arena, int32_t, w->tiles);
     struct hone_winograd_cut *cut = HONE_NEW_N(arena, struct hone_winograd_cut, w->blocks);
     hone_winograd_batch *batch = HONE_NEW_N(arena, hone_winograd_batch, most);
-    if (!order || !cut || !batch) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!order || !cut || !batch) return hone_steps_no_memory();
     w->order = order, w->cut = cut, w->batch = batch;
     for (int place = 0; place < w->places; place++)
         w->kind[place] = (int8_t)(hone_winograd_lacks(w->less.y, place / w->edge) +
@@ -430,7 +430,7 @@ hone_status hone_winograd_choose(hone_template_builder *s, hone_contract *d, int
     w.sum_bytes = w.ends ? 0 : hone_round_up64(sizeof(float) * pixels * (size_t)d->of.n);
     w.at_bytes = 2 * sizeof(float *) * pixels;
     struct hone_winograd *kept = HONE_NEW(s->arena, struct hone_winograd);
-    if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!kept) return hone_steps_no_memory();
     w.g = hone_winograd_g_of(w.size, w.line, w.taps);
     *kept = w, d->winograd = kept;
     return HONE_OK;

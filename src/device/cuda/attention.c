@@ -5,8 +5,9 @@
 #include <string.h>
 
 enum { DECODE_ROWS = 16, MOST_SPLITS = 128 };
-static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
-static int head_of(const hone_cuda_attended *t, int to) { return (int)rounds(t->p.head_size, to) * to; }
+static int head_of(const hone_cuda_attended *t, int to) {
+    return (int)hone_ceil_div(t->p.head_size, to) * to;
+}
 /* of one head of keys and values */
 static int rows_of(const hone_cuda_attended *t) { return t->p.queries * (t->p.heads / t->p.kv_heads); }
 static int bytes_of(const hone_cuda_attended *t) { return t->type == HONE_CUDA_F32 ? 4 : 2; }
@@ -25,10 +26,10 @@ static bool mask_pairs(const hone_cuda_attended *t) {
 }
 static int mask_rows(const hone_cuda_attended *t) { return t->mask && t->p.stride_mask[2] ? 2 : 1; }
 static int shared_of(const hone_cuda_attended *t, const hone_cuda_attention_way *w) {
-    const int panels = (int)rounds(head_of(t, 16), 128 / bytes_of(t)), tile = panels * 64 * 128;
+    const int panels = (int)hone_ceil_div(head_of(t, 16), 128 / bytes_of(t)), tile = panels * 64 * 128;
     if (w->unit == HONE_CUDA_ATTENTION_DECODE) return w->warps * DECODE_ROWS * (head_of(t, 64) + 2) * 4;
     if (w->unit == HONE_CUDA_ATTENTION_WARPS) {
-        const int for_q = (int)rounds(16 * w->warps, 64) * tile;
+        const int for_q = (int)hone_ceil_div(16 * w->warps, 64) * tile;
         return for_q > 4 * tile ? for_q : 4 * tile;
     }
     return w->consumers * panels * 64 * 128 + 2 * w->stages * panels * w->block_k * 128 +
@@ -52,8 +53,9 @@ static int blocks_of(const hone_cuda_attended *t, const hone_cuda_facts *gpu,
 static long long works_of(const hone_cuda_attended *t, const hone_cuda_attention_way *w) {
     const long long heads = (long long)t->p.batches * t->p.kv_heads;
     if (w->unit == HONE_CUDA_ATTENTION_GROUPS)
-        return heads * rounds(t->p.queries, 64 / (t->p.heads / t->p.kv_heads) * w->consumers);
-    return heads * rounds(rows_of(t), w->unit == HONE_CUDA_ATTENTION_DECODE ? DECODE_ROWS : 16 * w->warps);
+        return heads * hone_ceil_div(t->p.queries, 64 / (t->p.heads / t->p.kv_heads) * w->consumers);
+    return heads *
+           hone_ceil_div(rows_of(t), w->unit == HONE_CUDA_ATTENTION_DECODE ? DECODE_ROWS : 16 * w->warps);
 }
 
 /* ---- ways. What each of warpgroups takes was fitted to 18 shapes as an H200 runs them (bench/gpu --search),
@@ -131,17 +133,18 @@ static double cost_groups(const hone_cuda_attended *t, const hone_cuda_facts *gp
                     tiles = works / heads;
     const long long slots = (long long)gpu->sms * blocks_of(t, gpu, w),
                     queries = 64 / (t->p.heads / t->p.kv_heads);
-    double keys = (double)rounds(t->p.keys, w->block_k), turns = (double)rounds(works, slots);
+    double keys = (double)hone_ceil_div(t->p.keys, w->block_k), turns = (double)hone_ceil_div(works, slots);
     if (t->causal && works > slots) { /* pairs of tiles, a long one and a short one */
         double all = 0;
         for (long long i = 0; i < tiles; i++) {
             const long long seen = (i + 1) * queries * w->consumers + t->p.keys - t->p.queries;
-            all += (double)rounds(seen < 0 ? 0 : seen < t->p.keys ? seen : t->p.keys, w->block_k);
+            all += (double)hone_ceil_div(seen < 0 ? 0 : seen < t->p.keys ? seen : t->p.keys, w->block_k);
         }
-        keys = all / (double)tiles, turns = 2.0 * (double)rounds(heads * ((tiles + 1) / 2), slots);
+        keys = all / (double)tiles, turns = 2.0 * (double)hone_ceil_div(heads * ((tiles + 1) / 2), slots);
     }
     /* warpgroups that have rows */
-    const double live = 0.5 + 0.5 * (double)rounds(t->p.queries, queries) / (double)(tiles * w->consumers);
+    const double live =
+        0.5 + 0.5 * (double)hone_ceil_div(t->p.queries, queries) / (double)(tiles * w->consumers);
     for (int k = 0; k < GROUPS; k++)
         if (groups[k].consumers == w->consumers && groups[k].block_k == w->block_k &&
             groups[k].stages == w->stages)
@@ -160,8 +163,10 @@ double hone_cuda_attention_cost(const hone_cuda_attended *t, const hone_cuda_fac
     if (w->unit == HONE_CUDA_ATTENTION_DECODE) {
         const int head = head_of(t, 64), fit = (head > 64 ? 8 : 16) / w->warps,
                   rows = rows_of(t) < DECODE_ROWS ? rows_of(t) : DECODE_ROWS;
-        const double turns = (double)rounds((long long)blocks, (long long)gpu->sms * (fit < 1 ? 1 : fit)),
-                     steps = (double)rounds(rounds(rounds(t->p.keys, 16), w->splits), w->warps);
+        const double turns =
+                         (double)hone_ceil_div((long long)blocks, (long long)gpu->sms * (fit < 1 ? 1 : fit)),
+                     steps = (double)hone_ceil_div(hone_ceil_div(hone_ceil_div(t->p.keys, 16), w->splits),
+                                                   w->warps);
         return fitted.decode + fitted.decode_rows * w->warps * rows / 32 +
                most_of(bytes / fitted.memory, turns * steps * fitted.decode_step * head / 128) +
                (w->splits > 1 ? fitted.join + fitted.join_each * w->splits : 0);
@@ -169,13 +174,14 @@ double hone_cuda_attention_cost(const hone_cuda_attended *t, const hone_cuda_fac
     const int by_shared = gpu->shared_bytes / (shared_of(t, w) + 1024),
               by_registers = (t->p.head_size > 80 ? 8 : 10) / w->warps,
               fit = by_shared < by_registers ? by_shared : by_registers;
-    const double turns = (double)rounds((long long)blocks, (long long)gpu->sms * (fit < 1 ? 1 : fit)),
+    const double turns = (double)hone_ceil_div((long long)blocks, (long long)gpu->sms * (fit < 1 ? 1 : fit)),
                  tile = few_warps[w->warps == 1   ? 0
                                   : w->warps == 2 ? 1
                                   : w->warps == 4 ? 2
                                                   : 3] *
                         (0.35 + 0.65 * t->p.head_size / 64) * (t->type == HONE_CUDA_F32 ? 2 : 1);
-    return fitted.launch + turns * (1 + (double)rounds(rounds(t->p.keys, 64), w->splits)) * tile +
+    return fitted.launch +
+           turns * (1 + (double)hone_ceil_div(hone_ceil_div(t->p.keys, 64), w->splits)) * tile +
            (w->splits > 1 ? 0.4 * w->splits : 0);
 }
 bool hone_cuda_attention_best(const hone_cuda_attended *t, const hone_cuda_facts *gpu,

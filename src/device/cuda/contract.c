@@ -11,7 +11,6 @@ const char *const hone_cuda_contract_names[] = {[HONE_CUDA_BY_WGMMA] = "hone_con
 static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4,
                                [HONE_CUDA_S8] = 1,  [HONE_CUDA_S32] = 4,  [HONE_CUDA_U8] = 1};
 
-static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 static bool aligned(hone_cuda_address at, long long pitch, long long batch, int bytes, int to) {
     return at % (unsigned)to == 0 && pitch * bytes % to == 0 && batch * bytes % to == 0;
 }
@@ -44,11 +43,11 @@ static bool inputs_aligned(const hone_cuda_product *p, int to) {
 static int steps_of(const hone_cuda_product *p, const hone_cuda_way *way) { /* of 128 bytes of K */
     const int step = 128 / bytes_of[p->in];
     if (way->unit == HONE_CUDA_BY_WGMMA && p->window)
-        return p->window->kernel_y * p->window->kernel_x * (int)rounds(p->window->channels, step);
-    return (int)rounds(p->p.k, step);
+        return p->window->kernel_y * p->window->kernel_x * (int)hone_ceil_div(p->window->channels, step);
+    return (int)hone_ceil_div(p->p.k, step);
 }
 static long long tiles_of(const hone_cuda_product *p, const hone_cuda_way *way) {
-    return rounds(p->p.m, way->tile_m) * rounds(p->p.n, way->tile_n) * p->p.batches;
+    return hone_ceil_div(p->p.m, way->tile_m) * hone_ceil_div(p->p.n, way->tile_n) * p->p.batches;
 }
 static int shared_of(const hone_cuda_product *p, const hone_cuda_way *way) {
     const int stage = 128 * (way->tile_m + way->tile_n), out = bytes_of[p->out];
@@ -63,8 +62,8 @@ static int shared_of(const hone_cuda_product *p, const hone_cuda_way *way) {
 }
 static unsigned by(unsigned d) { return d == 1 ? 0 : (unsigned)((1ull << 32) / d + 1); }
 bool hone_cuda_walk_of(int m, int n, int batches, int tile_m, int tile_n, hone_cuda_walk *out) {
-    const unsigned long long rows = (unsigned long long)rounds(m, tile_m),
-                             columns = (unsigned long long)rounds(n, tile_n), tiles = rows * columns,
+    const unsigned long long rows = (unsigned long long)hone_ceil_div(m, tile_m),
+                             columns = (unsigned long long)hone_ceil_div(n, tile_n), tiles = rows * columns,
                              group = HONE_CUDA_GROUP * columns, largest = tiles > group ? tiles : group;
     /* x * by(d) is too large by less than x * d / 2^32, which must not reach 1 */
     if (tiles >> 31 || (tiles * (unsigned)batches) >> 31 ||
@@ -73,7 +72,7 @@ bool hone_cuda_walk_of(int m, int n, int batches, int tile_m, int tile_n, hone_c
     *out = (hone_cuda_walk){.works = (unsigned)tiles * (unsigned)batches,
                             .tiles = (unsigned)tiles,
                             .group = (unsigned)group,
-                            .groups = (unsigned)rounds((long long)rows, HONE_CUDA_GROUP),
+                            .groups = (unsigned)hone_ceil_div((long long)rows, HONE_CUDA_GROUP),
                             .last = (unsigned)((rows - 1) % HONE_CUDA_GROUP + 1)};
     out->by_tiles = by(out->tiles), out->by_group = by(out->group), out->by_last = by(out->last);
     return true;
@@ -106,7 +105,7 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
                 const int steps = steps_of(p, &w);
                 const long long tiles = tiles_of(p, &w);
                 for (int splits = 1; splits <= 8; splits += splits < 4 ? 1 : 2) { /* blocks of a cluster */
-                    const int part = (int)rounds(steps, splits);
+                    const int part = (int)hone_ceil_div(steps, splits);
                     /* clusters lie within parts of 16 or more multiprocessors: more of them than fit would
                        come one after the other */
                     if (splits > 1 && (blocks > 1 || tile_m * widths[k] > 128 * 128 ||
@@ -183,9 +182,9 @@ static double least_of(double a, double b) { return a < b ? a : b; }
 static double most_of(double a, double b) { return a > b ? a : b; }
 static double cost_wgmma(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
     const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * w->blocks,
-                 waves = (double)rounds((long long)all, (long long)slots);
-    const double sharing = least_of(w->blocks, (double)rounds((long long)all, gpu->sms)),
-                 steps = (double)rounds(steps_of(p, w), w->splits);
+                 waves = (double)hone_ceil_div((long long)all, (long long)slots);
+    const double sharing = least_of(w->blocks, (double)hone_ceil_div((long long)all, gpu->sms)),
+                 steps = (double)hone_ceil_div(steps_of(p, w), w->splits);
     const double operations = 128e-6 * w->tile_m * sharing / fitted.rate,
                  size = (double)w->tile_m * w->tile_n;
     const double bytes = 128e-6 * (least_of(w->tile_m, p->p.m) + least_of(w->tile_n, p->p.n));
@@ -216,9 +215,9 @@ static double cost_mma(const hone_cuda_product *p, const hone_cuda_facts *gpu, c
                                                                                        : fit > 4 ? 4
                                                                                                  : fit;
     const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * blocks,
-                 waves = (double)rounds((long long)all, (long long)slots);
-    const double sharing = least_of(blocks, (double)rounds((long long)all, gpu->sms)),
-                 steps = (double)rounds(steps_of(p, w), w->splits);
+                 waves = (double)hone_ceil_div((long long)all, (long long)slots);
+    const double sharing = least_of(blocks, (double)hone_ceil_div((long long)all, gpu->sms)),
+                 steps = (double)hone_ceil_div(steps_of(p, w), w->splits);
     double step = most_of(128e-6 * w->tile_m * w->tile_n * sharing / fitted.mma_rate, fitted.mma_step);
     step = most_of(step, 128e-6 * (w->tile_m + w->tile_n) * least_of(all, slots) / fitted.mma_l2);
     double t =
@@ -315,7 +314,7 @@ hone_cuda_launch_shape hone_cuda_contract_launch(const hone_cuda_product *p, con
         s.grid[0] = (int)(tiles / p->p.batches), s.grid[1] = 1, s.grid[2] = p->p.batches * w->splits;
         s.threads = 32 * w->warps_m * w->warps_n;
     } else {
-        s.grid[0] = (int)rounds(p->p.n, w->tile_n), s.grid[1] = 1, s.grid[2] = p->p.batches;
+        s.grid[0] = (int)hone_ceil_div(p->p.n, w->tile_n), s.grid[1] = 1, s.grid[2] = p->p.batches;
         s.threads = 32 * (w->unit == HONE_CUDA_BY_COLUMNS ? w->warps_m : w->tile_n);
     }
     return s;

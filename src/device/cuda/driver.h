@@ -5,6 +5,7 @@
 #ifndef HONE_DEVICE_CUDA_DRIVER_H
 #define HONE_DEVICE_CUDA_DRIVER_H
 #include "base/mem.h"
+#include "base/round.h"
 #include "kernels/cuda/args.h"
 
 typedef struct hone_cuda hone_cuda;

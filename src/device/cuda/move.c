@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/cuda/move.h"
 
-static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 /* rows of x along its contiguous dim; of one row the pitch does not matter */
 static bool x_aligned(const hone_cuda_movement *m, bool turn) {
     const int across = turn ? 2 : 1;
@@ -52,8 +51,7 @@ int hone_cuda_move_ways(const hone_cuda_movement *m, hone_cuda_move_way *way, in
 }
 /* ---- cost: microseconds, from what an H200 was measured to take (bench/gpu --search); other GPUs are told
    apart by their multiprocessors and their L2 only. A tile takes a multiprocessor as long as some of its
-   rows: more where sides are not aligned, and halves of them where elements are
-   wide. ---- */
+   rows: more where sides are not aligned, and halves of them where elements are wide. ---- */
 static const struct {
     /* nanoseconds a row of 128 bytes; what a tile takes besides, in rows */
     double row, rows_more;
@@ -69,13 +67,13 @@ double hone_cuda_move_cost(const hone_cuda_movement *m, const hone_cuda_facts *g
     if (w->turn >= 2) { /* five times less arithmetic than by tiles whose rows begin anywhere */
         const double one =
                          0.7 + 1.2e-4 * (double)whole_bytes(m, w->turn) * (m->bytes > 2 ? 2.0 / m->bytes : 1),
-                     turns = (double)rounds(m->p.extent[0], (long long)gpu->sms * w->blocks),
+                     turns = (double)hone_ceil_div(m->p.extent[0], (long long)gpu->sms * w->blocks),
                      all = turns * one * (w->blocks > 4 ? w->blocks / 4.0 : 1);
         return 1 + (all > bytes * 2e-6 / 4 ? all : bytes * 2e-6 / 4);
     }
     const bool x = x_aligned(m, true), y = y_aligned(m);
-    const double tiles = (double)rounds(m->p.extent[1], 128 / m->bytes) *
-                         (double)rounds(m->p.extent[2], w->high) * (double)m->p.extent[0];
+    const double tiles = (double)hone_ceil_div(m->p.extent[1], 128 / m->bytes) *
+                         (double)hone_ceil_div(m->p.extent[2], w->high) * (double)m->p.extent[0];
     const double one =
         (w->high + tile[x][y].rows_more) * tile[x][y].row * (m->bytes > 2 ? 2.0 / m->bytes : 1) * 1e-3;
     const double all = tiles * one / gpu->sms, least = bytes * 2e-6 / 4;
@@ -104,8 +102,9 @@ hone_cuda_launch_shape hone_cuda_move_launch(const hone_cuda_movement *m, const 
     if (w->turn >= 2)
         return (hone_cuda_launch_shape){
             .grid = {(int)e[0], 1, 1}, .threads = 256, .shared_bytes = (int)whole_bytes(m, w->turn)};
-    const long long blocks = w->turn ? rounds(e[1], 128 / m->bytes) * rounds(e[2], w->high) * e[0]
-                                     : rounds(e[0] * e[1] * e[2], 256 * w->high * pieces);
+    const long long blocks = w->turn
+                                 ? hone_ceil_div(e[1], 128 / m->bytes) * hone_ceil_div(e[2], w->high) * e[0]
+                                 : hone_ceil_div(e[0] * e[1] * e[2], 256 * w->high * pieces);
     return (hone_cuda_launch_shape){.grid = {(int)blocks, 1, 1},
                                     .threads = 256,
                                     .shared_bytes = w->turn ? w->high * (x_aligned(m, true) ? 128 : 144) : 0};

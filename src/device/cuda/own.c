@@ -19,7 +19,6 @@ typedef struct { /* what stages of a call are ours: one a stage, NULL: printed *
     const hone_cuda_facts *gpu;
     int n;
 } owned;
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 
 hone_cuda_type hone_own_type(hone_dtype t) {
     return t == HONE_DTYPE_F16    ? HONE_CUDA_F16
@@ -35,7 +34,7 @@ static hone_status laid(hone_arena *arena, const hone_device_call *from, hone_de
     const hone_instance *in = from->instance;
     *to = *from;
     if (!(to->stride = hone_arena_copy(arena, from->stride, sizeof *to->stride * (size_t)(in->n_tensor + 1))))
-        return no_memory();
+        return hone_steps_no_memory();
     for (int t = 0; t < in->n_tensor; t++) {
         const hone_tensor *w = in->tensor + t;
         int64_t n = 1;
@@ -64,7 +63,7 @@ hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call 
         !(o->pool = HONE_NEW_N(arena, hone_own_pool *, in->n_stage + 1)) ||
         !(o->columns = HONE_NEW_N(arena, hone_own_columns *, in->n_stage + 1)) ||
         !(o->cell = HONE_NEW_N(arena, hone_own_cell *, in->n_stage + 1)))
-        return no_memory();
+        return hone_steps_no_memory();
     o->gpu = hone_cuda_facts_of(gpu), o->n = in->n_stage;
     bool any = false, matrix = false;
     int products = 0; /* a step has one choice */
@@ -131,14 +130,14 @@ hone_status hone_own_finish(hone_arena *arena, hone_text *text, const char *entr
                             hone_launch *out) {
     if (text->failed) {
         hone_text_free(text);
-        return no_memory();
+        return hone_steps_no_memory();
     }
     hone_own_launch *kept = hone_arena_copy(arena, own, sizeof *own);
     out->text = hone_arena_text(arena, "%s", text->text);
     out->name = hone_arena_text(arena, "own_%016" PRIx64 "%016" PRIx64, hash(text->text, 0xcbf29ce484222325u),
                                 hash(text->text, 77));
     hone_text_free(text);
-    if (!kept || !out->text || !out->name) return no_memory();
+    if (!kept || !out->text || !out->name) return hone_steps_no_memory();
     out->own = kept, out->entry = entry, out->threads = own->shape.threads,
     out->shared_bytes = own->shape.shared_bytes;
     out->groups = (int64_t)own->shape.grid[0] * own->shape.grid[1] * own->shape.grid[2];
@@ -160,7 +159,7 @@ hone_status hone_own_compile(void *gpu, const hone_launch *l, const char *cache,
     void *code = hone_kept_get(&kept, &bytes);
     if (!code) {
         const bool whole = (own->kind == HONE_OWN_PRODUCT && hone_cuda_is_byte(own->product.in)) ||
-                           (own->kind == HONE_OWN_DEPTHWISE && hone_cuda_is_byte(own->depthwise.type));
+                           (own->kind == HONE_OWN_WINDOW && hone_cuda_is_byte(own->windowed.type));
         HONE_TRY(
             (whole ? hone_nvrtc_compile_exact : hone_nvrtc_compile)(l->text, l->entry, arch, &code, &bytes));
         hone_kept_put(&kept, code, bytes);
@@ -193,8 +192,8 @@ hone_status hone_own_run(hone_cuda *g, void *kernel, const hone_launch *l, const
     HONE_TRY(hone_cuda_enter(g));
     if (o->kind == HONE_OWN_BLAS)
         return hone_blas_run(g, o->blas, &(hone_blas_places){a, b, c, bias, residual, workspace});
-    if (o->kind == HONE_OWN_DEPTHWISE) {
-        hone_cuda_window w = o->depthwise.p;
+    if (o->kind == HONE_OWN_WINDOW) {
+        hone_cuda_window w = o->windowed.p;
         w.x = a, w.w = b, w.y = c, w.bias = bias, w.whole = whole, w.residual = residual;
         return hone_cuda_launch(g, &k, &o->shape, &w);
     }

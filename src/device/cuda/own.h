@@ -22,7 +22,7 @@ typedef struct {
 } hone_own_place;
 typedef enum {
     HONE_OWN_PRODUCT,
-    HONE_OWN_DEPTHWISE,
+    HONE_OWN_WINDOW, /* depthwise convolutions and pools */
     HONE_OWN_FIRST,
     HONE_OWN_ATTENTION,
     HONE_OWN_ROWS,
@@ -39,7 +39,7 @@ typedef struct { /* of a launch: everything but addresses */
             hone_cuda_window window;
             hone_cuda_way way;
         };
-        hone_cuda_windowed depthwise;
+        hone_cuda_windowed windowed;
         hone_cuda_first_layer first;
         hone_cuda_rowwise rowwise;
         hone_cuda_columns columns;
@@ -49,9 +49,10 @@ typedef struct { /* of a launch: everything but addresses */
             hone_cuda_attention_way attention_way;
         };
     };
-    /* attention: q, k, y, -, mask, …; v: rows: x, weight, y, bias; cell: x, r, h, bias, -, h0, c; v: c0 */
-    hone_own_place a, b, c, bias, whole, residual, workspace;
-    hone_own_place v;
+    /* Where the kernel's addresses are. Attention has q, k and v in a, b and v, y in c, the mask in residual;
+       rows x, weight, y and bias in a, b, c and bias; a cell x, r, h and bias likewise, h0 in residual, c in
+       workspace, c0 in v */
+    hone_own_place a, b, c, bias, whole, residual, workspace, v;
     const hone_blas_plan *blas;
     int aligned; /* bytes that every address was taken to be a multiple of, when the kernel was chosen */
 } hone_own_launch;
@@ -65,9 +66,6 @@ typedef struct {
     int64_t padded; /* the last extent in the copy, zeros behind the source's */
     hone_dtype from, to;
 } hone_own_copy;
-hone_status hone_own_copy_launch(hone_arena *, const hone_own_copy *, hone_own_place from, int scratch,
-                                 hone_launch *out) HONE_CHECKED;
-int64_t hone_own_copy_bytes(const hone_own_copy *);
 
 /* ---- products and convolutions (own_product.c) ---- */
 typedef struct hone_own_product hone_own_product;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    own_attention: scores, softmax and the weighted sum of values by one kernel
-   (src/kernels/cuda/attention*.cu). A constant mask that hides what comes
-   later, and nothing else, is no mask but an order: causal. */
+   (src/kernels/cuda/attention*.cu). A constant mask that hides what comes later, and nothing else, is no
+   mask but an order: causal. */
 #include <string.h>
 
 #include "device/cuda/own.h"
@@ -12,7 +12,6 @@ struct hone_own_attention {
     hone_dtype half;
     bool causal;
 };
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 
 /* Does a constant mask let each query see all keys up to its own place, and none after it? */
 static bool is_causal(const hone_device_call *c, const hone_match_attention *m) {
@@ -49,7 +48,7 @@ hone_status hone_own_attention_match(hone_arena *arena, const hone_device_call *
     const bool ordered = m.after < m.keys - 1;
     if (ordered && (m.after != m.keys - m.queries || m.after < 0)) return HONE_OK;
     hone_own_attention *a = HONE_NEW(arena, hone_own_attention);
-    if (!a) return no_memory();
+    if (!a) return hone_steps_no_memory();
     const bool masked = is_causal(c, &m); /* by a constant that says no more than that */
     *a = (hone_own_attention){.m = m,
                               .half =

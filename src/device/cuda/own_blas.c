@@ -141,5 +141,5 @@ hone_status hone_own_blas_take(hone_arena *arena, hone_cuda *gpu, int ends, hone
                               mix(77, &q, sizeof q));
     l->text = "", l->entry = "cublasLtMatmul", l->groups = 1, l->threads = 1;
     *taken = true;
-    return l->own && l->name ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    return l->own && l->name ? HONE_OK : hone_steps_no_memory();
 }

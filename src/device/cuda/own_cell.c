@@ -22,7 +22,6 @@ struct hone_own_cell {
     int units, cluster, tiles, shared, ref;
     int64_t bias_at; /* behind the weights; 0: there is none */
 };
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 
 /* ---- weights ---- */
 typedef struct {
@@ -140,7 +139,8 @@ hone_status hone_own_cell_match(hone_arena *arena, const hone_cuda_facts *gpu, c
                              .arg = &k,
                              .arg_bytes = sizeof k};
     *packed = (hone_ref){hone_packs_get(c->packs, key, (int)n, &of), -1, 0};
-    if (packed->base == HONE_BASE_NONE || !(*out = hone_arena_copy(arena, &p, sizeof p))) return no_memory();
+    if (packed->base == HONE_BASE_NONE || !(*out = hone_arena_copy(arena, &p, sizeof p)))
+        return hone_steps_no_memory();
     return HONE_OK;
 }
 

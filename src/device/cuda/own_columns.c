@@ -17,7 +17,7 @@ hone_status hone_own_columns_match(hone_arena *arena, const hone_device_call *c,
     if (m.rows > 1 << 30 || m.columns > 1 << 30 || m.matrices > 65535 || m.rows * m.columns < 256)
         return HONE_OK;
     hone_own_columns *p = HONE_NEW(arena, hone_own_columns);
-    if (!p) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!p) return hone_steps_no_memory();
     p->m = m;
     *out = p;
     return HONE_OK;

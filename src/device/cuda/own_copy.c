@@ -9,9 +9,8 @@
 #include "device/cuda/own.h"
 
 enum { THREADS = 256, AXES = HONE_OWN_COPY_AXES };
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 
-int64_t hone_own_copy_bytes(const hone_own_copy *c) {
+static int64_t bytes_of(const hone_own_copy *c) {
     int64_t n = c->padded * hone_dtypes[c->to].bytes;
     for (int k = 0; k < AXES - 1; k++) n *= c->extent[k];
     return n;
@@ -69,14 +68,14 @@ static const char *print(hone_arena *arena, const char *name, const hone_own_cop
     hone_text_free(&t);
     return text;
 }
-hone_status hone_own_copy_launch(hone_arena *arena, const hone_own_copy *c, hone_own_place from, int scratch,
-                                 hone_launch *out) {
+static hone_status launch(hone_arena *arena, const hone_own_copy *c, hone_own_place from, int scratch,
+                          hone_launch *out) {
     enum { ARGS = 5 + (AXES - 1) + AXES };
     const int whole = 16 / (int)hone_dtypes[c->to].bytes, piece = c->padded % whole ? 1 : whole;
-    const int64_t total = hone_own_copy_bytes(c) / hone_dtypes[c->to].bytes / piece;
+    const int64_t total = bytes_of(c) / hone_dtypes[c->to].bytes / piece;
     const bool narrow = total * piece < INT32_MAX, across = c->stride[AXES - 1] != 1;
     hone_karg *arg = HONE_NEW_N(arena, hone_karg, ARGS);
-    if (!arg) return no_memory();
+    if (!arg) return hone_steps_no_memory();
     int n = 0;
     arg[n++] = from.scratch ? (hone_karg){.kind = HONE_KARG_SCRATCH, .which = from.which}
                             : (hone_karg){.kind = HONE_KARG_TENSOR, .which = from.which};
@@ -89,15 +88,15 @@ hone_status hone_own_copy_launch(hone_arena *arena, const hone_own_copy *c, hone
     out->name = hone_arena_text(arena, "hone_copy_%s_%s_%d_%d_%d", hone_dtypes[c->from].name,
                                 hone_dtypes[c->to].name, piece, across, narrow);
     if (out->name) out->text = print(arena, out->name, c, piece, across, narrow);
-    if (!out->name || !out->text) return no_memory();
+    if (!out->name || !out->text) return hone_steps_no_memory();
     out->groups = (total + THREADS - 1) / THREADS, out->threads = THREADS, out->arg = arg, out->n_arg = n;
     return HONE_OK;
 }
 hone_status hone_own_copied(hone_arena *arena, const hone_own_copy *c, hone_own_place *place,
                             hone_taken *out) {
     const int scratch = out->first_scratch + out->n_scratch;
-    out->scratch_bytes[out->n_scratch++] = hone_own_copy_bytes(c) + 256;
-    HONE_TRY(hone_own_copy_launch(arena, c, *place, scratch, out->launch + out->n_launch++));
+    out->scratch_bytes[out->n_scratch++] = bytes_of(c) + 256;
+    HONE_TRY(launch(arena, c, *place, scratch, out->launch + out->n_launch++));
     *place = (hone_own_place){scratch, true, 0};
     return HONE_OK;
 }

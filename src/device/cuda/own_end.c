@@ -10,8 +10,6 @@
 #include "device/cuda/own_product.h"
 #include "loops/print_target.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
-
 typedef struct {
     const hone_device_call *c;
     hone_own_product *p;
@@ -291,7 +289,8 @@ static void look(ending *e, int32_t x, bool clamped) {
     }
     e->fits = false;
 }
-/* What a byte is stored of, without a rounding that is the last step: kernels clamp and round by themselves. */
+/* What a byte is stored of, without a rounding that is the last step: kernels clamp and round by
+   themselves. */
 static int32_t before_rounding(const ending *e, int32_t x) {
     const hone_x *sum = fn_of(e, x, HONE_FN_add);
     int zero;
@@ -312,7 +311,7 @@ hone_status hone_own_end(hone_arena *arena, const hone_device_call *c, int stage
     hone_status s =
         hone_printer_open(&printer, &hone_print_target_of(HONE_LANG_CUDA)->words, c->instance, &text)
             ? HONE_OK
-            : no_memory();
+            : hone_steps_no_memory();
     /* what is stored in a byte is clamped to its range there */
     ending e = {.c = c,
                 .p = p,
@@ -328,16 +327,16 @@ hone_status hone_own_end(hone_arena *arena, const hone_device_call *c, int stage
         const int64_t n = hone_own_columns_of(&p->m);
         float *scale = HONE_NEW_N(arena, float, n);
         for (int64_t k = 0; scale && k < n; k++) scale[k] = scale_at(&e, e.scale, k).f32;
-        if (!(p->scale = scale)) s = no_memory();
+        if (!(p->scale = scale)) s = hone_steps_no_memory();
     }
     if (!s && e.fits) {
         const int type = c->instance->x[z->value].type;
         const bool sums = c->instance->tensor[p->m.c].dtype == HONE_DTYPE_I32;
         hone_print_expr(&printer, p->m.integers && z->saturate ? before_rounding(&e, z->value) : z->value);
-        if (text.failed) s = no_memory();
+        if (text.failed) s = hone_steps_no_memory();
         else if (text.n < MOST_TEXT && !printer.f64 &&
                  (type == HONE_F32 || (type == HONE_I32 && sums) || z->saturate))
-            if (!(p->epilogue = hone_arena_text(arena, "%s", text.text))) s = no_memory();
+            if (!(p->epilogue = hone_arena_text(arena, "%s", text.text))) s = hone_steps_no_memory();
     }
     if (printer.arena) hone_arena_destroy(printer.arena);
     hone_text_free(&text);

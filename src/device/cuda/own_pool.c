@@ -39,7 +39,7 @@ hone_status hone_own_pool_match(hone_arena *arena, const hone_device_call *c, in
     const bool bytes = c->instance->tensor[m.y].dtype != HONE_DTYPE_F32;
     if (!bytes && c->how.precision == HONE_DTYPE_NONE) return HONE_OK;
     hone_own_pool *p = HONE_NEW(arena, hone_own_pool);
-    if (!p) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!p) return hone_steps_no_memory();
     p->m = m;
     *out = p;
     return HONE_OK;
@@ -51,7 +51,7 @@ hone_status hone_own_pool_take(hone_arena *arena, const hone_cuda_facts *gpu, co
     const hone_dtype type = in->tensor[m->y].dtype;
     const hone_own_place none = {-1, false, 0};
     if (in->tensor[m->x].dtype != type) return HONE_OK;
-    hone_own_launch own = {.kind = HONE_OWN_DEPTHWISE,
+    hone_own_launch own = {.kind = HONE_OWN_WINDOW,
                            .a = {m->x, false, 0},
                            .c = {m->y, false, 0},
                            .b = none,
@@ -60,32 +60,32 @@ hone_status hone_own_pool_take(hone_arena *arena, const hone_cuda_facts *gpu, co
                            .v = none,
                            .whole = none,
                            .workspace = none};
-    own.depthwise = (hone_cuda_windowed){.kind = kind_of[m->kind],
-                                         .type = hone_own_type(type),
-                                         .epilogue = "v",
-                                         .p = {.x = (hone_cuda_address)ref[m->x].offset,
-                                               .y = (hone_cuda_address)ref[m->y].offset,
-                                               .batch = (int)m->images,
-                                               .height = (int)v->size,
-                                               .width = (int)h->size,
-                                               .channels = (int)m->channels,
-                                               .out_height = (int)v->out,
-                                               .out_width = (int)h->out,
-                                               .kernel_y = (int)v->kernel,
-                                               .kernel_x = (int)h->kernel,
-                                               .stride_y = (int)v->stride,
-                                               .stride_x = (int)h->stride,
-                                               .pad_y = (int)v->pad,
-                                               .pad_x = (int)h->pad,
-                                               .dilation_y = (int)v->dilation,
-                                               .dilation_x = (int)h->dilation,
-                                               .pitch_x = (int)h->step_x,
-                                               .pitch_y = (int)h->step_y}};
-    const hone_cuda_window_way way = hone_cuda_window_best(&own.depthwise, gpu);
+    own.windowed = (hone_cuda_windowed){.kind = kind_of[m->kind],
+                                        .type = hone_own_type(type),
+                                        .epilogue = "v",
+                                        .p = {.x = (hone_cuda_address)ref[m->x].offset,
+                                              .y = (hone_cuda_address)ref[m->y].offset,
+                                              .batch = (int)m->images,
+                                              .height = (int)v->size,
+                                              .width = (int)h->size,
+                                              .channels = (int)m->channels,
+                                              .out_height = (int)v->out,
+                                              .out_width = (int)h->out,
+                                              .kernel_y = (int)v->kernel,
+                                              .kernel_x = (int)h->kernel,
+                                              .stride_y = (int)v->stride,
+                                              .stride_x = (int)h->stride,
+                                              .pad_y = (int)v->pad,
+                                              .pad_x = (int)h->pad,
+                                              .dilation_y = (int)v->dilation,
+                                              .dilation_x = (int)h->dilation,
+                                              .pitch_x = (int)h->step_x,
+                                              .pitch_y = (int)h->step_y}};
+    const hone_cuda_window_way way = hone_cuda_window_best(&own.windowed, gpu);
     own.aligned = way.width * (int)hone_dtypes[type].bytes;
-    own.shape = hone_cuda_window_launch(&own.depthwise, &way);
+    own.shape = hone_cuda_window_launch(&own.windowed, &way);
     hone_text text = {0};
-    HONE_TRY(hone_cuda_window_print(&text, &own.depthwise, &way));
+    HONE_TRY(hone_cuda_window_print(&text, &own.windowed, &way));
     HONE_TRY(hone_own_finish(arena, &text, "hone_window", &own, out->launch + out->n_launch++));
     out->n_stage = m->stages;
     return HONE_OK;

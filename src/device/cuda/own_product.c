@@ -10,8 +10,6 @@
 #include "device/cuda/pack.h"
 #include "loops/print_target.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 int64_t hone_own_count(const hone_axes *a) {
     int64_t n = 1;
     for (int k = 0; k < a->n; k++) n *= a->at[k].extent;
@@ -70,7 +68,7 @@ static bool plain_product(hone_own_product *p) {
     const hone_match_product *m = &p->m;
     const int64_t k = hone_own_count(&m->k);
     const int64_t piece = p->piece;
-    p->depth = up(k, piece);
+    p->depth = hone_round_up(k, piece);
     hone_axes deep_b;
     merge(&deep_b, &m->k, true, false);
     p->copy_a = !dense(&m->k) || k % piece || m->at_a % piece;
@@ -98,7 +96,8 @@ static bool image_product(hone_own_product *p) {
     const int64_t pads = w->pad_y < w->pad_x ? w->pad_y : w->pad_x;
     if (pads < 0 || w->kernel_y * w->kernel_x > 1024 || w->pad_y > 120 || w->pad_x > 120) return false;
     if (w->groups == 1)
-        p->channels = up(w->channels, p->piece), p->copy_a = !channels_last(w) || w->channels % p->piece;
+        p->channels = hone_round_up(w->channels, p->piece),
+        p->copy_a = !channels_last(w) || w->channels % p->piece;
     else p->channels = w->channels, p->copy_a = !channels_last(w);
     p->depth = w->kernel_y * w->kernel_x * p->channels;
     return walks(p) && (w->groups == 1 || !p->batch.n || p->batch.at[0].c == hone_own_count(&p->m.n));
@@ -237,7 +236,7 @@ hone_status hone_own_product_match(hone_arena *arena, const hone_cuda_facts *gpu
     const hone_instance *in = c->instance;
     *out = NULL;
     hone_own_product *p = HONE_NEW(arena, hone_own_product);
-    if (!p) return no_memory();
+    if (!p) return hone_steps_no_memory();
     if (!hone_match_product_of(&c->sized, stage, &p->m)) return HONE_OK;
     const hone_ref b = c->ref[p->m.b];
     const hone_dtype a_type = in->tensor[p->m.a].dtype, c_type = in->tensor[p->m.c].dtype;
@@ -312,7 +311,7 @@ static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu,
                                   const hone_instance *in, const hone_ref *ref, hone_taken *out) {
     const hone_match_window *w = &p->m.w;
     const hone_dtype x = in->tensor[p->m.a].dtype, y = in->tensor[p->m.c].dtype;
-    hone_own_launch own = {.kind = HONE_OWN_DEPTHWISE, .aligned = (int)hone_dtypes[y].bytes};
+    hone_own_launch own = {.kind = HONE_OWN_WINDOW, .aligned = (int)hone_dtypes[y].bytes};
     own.a = (hone_own_place){p->m.a, false, p->m.at_a * hone_dtypes[x].bytes};
     own.b = (hone_own_place){p->ref, false, 0},
     own.c = (hone_own_place){p->m.c, false, p->m.at_c * hone_dtypes[y].bytes};
@@ -326,20 +325,20 @@ static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu,
                                  .to = y};
         HONE_TRY(hone_own_copied(arena, &c, &own.a, out));
     }
-    own.depthwise = (hone_cuda_windowed){
+    own.windowed = (hone_cuda_windowed){
         .kind = HONE_CUDA_DEPTHWISE, .type = hone_own_type(y), .zero = p->zero_a, .epilogue = p->epilogue};
-    hone_cuda_window *window = &own.depthwise.p;
+    hone_cuda_window *window = &own.windowed.p;
     *window = window_of(w, w->groups);
     window->x = own.a.scratch ? 0 : (hone_cuda_address)(ref[p->m.a].offset + own.a.at);
     window->y = (hone_cuda_address)(ref[p->m.c].offset + own.c.at);
     window->bias = own.bias.which < 0 ? 0 : (hone_cuda_address)(ref[own.bias.which].offset + own.bias.at);
     window->pitch_x = window->pitch_y = (int)w->groups;
-    const hone_cuda_window_way way = hone_cuda_window_best(&own.depthwise, gpu);
+    const hone_cuda_window_way way = hone_cuda_window_best(&own.windowed, gpu);
     own.aligned = way.width * (int)hone_dtypes[y].bytes;
-    own.shape = hone_cuda_window_launch(&own.depthwise, &way);
+    own.shape = hone_cuda_window_launch(&own.windowed, &way);
     hone_text text = {0};
     prelude(&text);
-    hone_status s = hone_cuda_window_print(&text, &own.depthwise, &way);
+    hone_status s = hone_cuda_window_print(&text, &own.windowed, &way);
     if (!s) s = hone_own_finish(arena, &text, "hone_window", &own, out->launch + out->n_launch++);
     else hone_text_free(&text);
     if (!s) out->n_stage = p->m.stages;

@@ -20,7 +20,7 @@ hone_status hone_own_rows_match(hone_arena *arena, const hone_device_call *c, in
     if (!hone_match_norm_of(&c->sized, stage, &m) || m.lead > 1 || m.n > INT32_MAX) return HONE_OK;
     if (in->tensor[m.x].dtype != HONE_DTYPE_F32 || in->tensor[m.y].dtype != HONE_DTYPE_F32) return HONE_OK;
     hone_own_rows *r = HONE_NEW(arena, hone_own_rows);
-    if (!r) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!r) return hone_steps_no_memory();
     r->m = m;
     *out = r;
     return HONE_OK;

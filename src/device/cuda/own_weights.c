@@ -7,9 +7,6 @@
 #include "device/cuda/own_product.h"
 #include "device/cuda/pack.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
-
 typedef struct {
     const char *source;
     hone_dtype from, to;
@@ -185,12 +182,12 @@ hone_status hone_own_weights(const hone_device_call *c, hone_own_product *p, hon
                           : k.outer * hone_own_count(&k.n) * p->depth * hone_dtypes[k.to].bytes;
     if (p->packed_bias) {
         const hone_ref e = c->ref[p->bias];
-        k.n_bias = hone_own_count(&m->n), k.bias_at = p->packed_bias = up(*bytes, 256);
+        k.n_bias = hone_own_count(&m->n), k.bias_at = p->packed_bias = hone_round_up(*bytes, 256);
         k.bias = (const char *)hone_packs_constant(c->packs, e.base) + e.offset + p->bias_at * 4;
         *bytes = k.bias_at + k.n_bias * hone_dtypes[k.to].bytes;
     }
-    if (p->scale) k.scale_at = p->packed_scale = up(*bytes, 256), *bytes = k.scale_at + k.each * 4;
-    if (k.begins) k.whole_at = p->packed_whole = up(*bytes, 256), *bytes = k.whole_at + k.each * 4;
+    if (p->scale) k.scale_at = p->packed_scale = hone_round_up(*bytes, 256), *bytes = k.scale_at + k.each * 4;
+    if (k.begins) k.whole_at = p->packed_whole = hone_round_up(*bytes, 256), *bytes = k.whole_at + k.each * 4;
     const hone_packing of = {.source = k.source,
                              .source_bytes = 0,
                              .bytes = (size_t)*bytes,
@@ -199,7 +196,7 @@ hone_status hone_own_weights(const hone_device_call *c, hone_own_product *p, hon
                              .arg = &k,
                              .arg_bytes = sizeof k};
     *packed = (hone_ref){hone_packs_get(c->packs, key, (int)(sizeof key / sizeof *key), &of), -1, 0};
-    return packed->base == HONE_BASE_NONE ? no_memory() : HONE_OK;
+    return packed->base == HONE_BASE_NONE ? hone_steps_no_memory() : HONE_OK;
 }
 
 /* Weights from the first to the last: those between them that are nobody's count, too. */

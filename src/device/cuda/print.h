@@ -16,14 +16,15 @@ typedef enum {
     HONE_CUDA_U8 /* as a factor: A's; B is S8 then */
 } hone_cuda_type;
 static inline bool hone_cuda_is_byte(hone_cuda_type t) { return t == HONE_CUDA_S8 || t == HONE_CUDA_U8; }
-typedef enum { /* of rows */
-               HONE_CUDA_SOFTMAX = 1,
-               HONE_CUDA_LOG_SOFTMAX,
-               HONE_CUDA_LAYER_NORM,
-               HONE_CUDA_RMS_NORM,
-               HONE_CUDA_ROW_SUM,
-               HONE_CUDA_ROW_MEAN,
-               HONE_CUDA_ROW_MAX
+/* what is done to rows of memory (rows.cu, which has the same numbers) */
+typedef enum {
+    HONE_CUDA_SOFTMAX = 1,
+    HONE_CUDA_LOG_SOFTMAX,
+    HONE_CUDA_LAYER_NORM,
+    HONE_CUDA_RMS_NORM,
+    HONE_CUDA_ROW_SUM,
+    HONE_CUDA_ROW_MEAN,
+    HONE_CUDA_ROW_MAX
 } hone_cuda_row_kind;
 
 /* One number or expression that a family's text wants: its name there, and what it is. */
@@ -40,8 +41,7 @@ typedef enum {
     HONE_CUDA_AVERAGE_ALL
 } hone_cuda_window_kind;
 
-/* Families: "rows", "move", "contract_mma", "contract_wgmma", "few_rows", "few_rows_mma", "attention",
-   "attention_decode", "attention_wgmma", "window", "first_layer", "columns". Every name that the family wants
-   must be given, and no other. */
+/* A family goes by its file's name in src/kernels/cuda, without .cu; the table in print.c says which names
+   each wants. All of them must be given, and no other. */
 hone_status hone_cuda_print(hone_text *out, const char *family, const hone_cuda_fill *fill, int n);
 #endif

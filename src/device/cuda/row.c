@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   row: NVIDIA GPUs as a row of the table: printed kernels, compiled by NVRTC, kept on disk as machine code. A
-   session has a stream of its own; memory and modules belong to
-   the GPU's primary context, which all share. */
+   row: NVIDIA GPUs as a row of the table: printed kernels, compiled by NVRTC, kept on disk as machine code.
+   A session has a stream of its own; memory and modules belong to the GPU's primary context, which all
+   share. */
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4,
                                [HONE_CUDA_S8] = 1,  [HONE_CUDA_S32] = 4,  [HONE_CUDA_U8] = 1};
-static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 /* vectors of so many elements are aligned, and rows are whole ones */
 static bool fits(const hone_cuda_rowwise *r, int width) {
     const unsigned in = (unsigned)(width * bytes_of[r->in]), out = (unsigned)(width * bytes_of[r->out]),
@@ -18,7 +17,7 @@ int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int
     while (width > 1 && !fits(r, width)) width /= 2;
     for (int threads = 16; threads <= 1024; threads *= 2)
         for (int at_once = 1; at_once == 1 || at_once * threads <= 256; at_once *= 2) {
-            const long long vectors = rounds(r->p.columns, (long long)width * threads);
+            const long long vectors = hone_ceil_div(r->p.columns, (long long)width * threads);
             if ((vectors > 8 && threads < 1024) || at_once * threads < 64) continue;
             const int kept = vectors > 8 ? 4 : (int)vectors, is_long = vectors > 8;
             /* registers: a vector is up to four, the rest about 26 */
@@ -46,10 +45,11 @@ static double most_of(double a, double b) { return a > b ? a : b; }
 double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu,
                            const hone_cuda_rows_way *w) {
     const int in = bytes_of[r->in], out = r->kind >= HONE_CUDA_ROW_SUM ? 0 : bytes_of[r->out];
-    const double blocks = (double)rounds(r->p.rows, w->at_once), threads = w->threads * w->at_once / 128.0,
-                 vector = w->width * in;
+    const double blocks = (double)hone_ceil_div(r->p.rows, w->at_once),
+                 threads = w->threads * w->at_once / 128.0, vector = w->width * in;
     const double passes =
-        w->is_long ? 3.0 * (double)rounds(r->p.columns, (long long)w->threads * w->vectors * w->width) : 1;
+        w->is_long ? 3.0 * (double)hone_ceil_div(r->p.columns, (long long)w->threads * w->vectors * w->width)
+                   : 1;
     const double bytes = (double)r->p.rows * r->p.columns * 1e-6 * (in * (w->is_long ? 2 : 1) + out);
     /* blocks of a multiprocessor at a time */
     const double here = most_of(1, blocks / gpu->sms < w->blocks ? blocks / gpu->sms : w->blocks);
@@ -87,7 +87,7 @@ hone_status hone_cuda_rows_print(hone_text *out, const hone_cuda_rowwise *r, con
     return hone_cuda_print(out, "rows", fill, 11);
 }
 hone_cuda_launch_shape hone_cuda_rows_launch(const hone_cuda_rowwise *r, const hone_cuda_rows_way *w) {
-    return (hone_cuda_launch_shape){.grid = {(int)rounds(r->p.rows, w->at_once), 1, 1},
+    return (hone_cuda_launch_shape){.grid = {(int)hone_ceil_div(r->p.rows, w->at_once), 1, 1},
                                     .threads = w->threads * w->at_once,
                                     .shared_bytes = w->threads > 32 ? 128 * w->at_once : 0};
 }

@@ -13,8 +13,10 @@ typedef struct {
     hone_cuda_rows p;           /* addresses and pitches too: alignment decides how wide a load is */
 } hone_cuda_rowwise;
 typedef struct {
-    int width, vectors, threads, at_once, is_long,
-        blocks; /* threads: of a row; at_once: rows of a block; blocks: on a multiprocessor at least */
+    int width, vectors;   /* elements of a load; loads that a thread keeps in registers */
+    int threads, at_once; /* of a row; rows of a block */
+    int is_long;          /* a row is more than its threads keep: it is read for every pass */
+    int blocks;           /* on a multiprocessor at least */
 } hone_cuda_rows_way;
 
 /* there is always one */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    staging: copies between a caller's memory, which may be anywhere and change at any time, and the GPU, by
-   way of a little host memory that is pinned. Copies in come back as
-   soon as their bytes are in that memory, so a run waits once, for its results. Larger ones go in pieces: one
-   is on its way while the host copies the next; the largest results are left to the driver.
+   way of a little host memory that is pinned. Copies in come back as soon as their bytes are in that memory,
+   so a run waits once, for its results. Larger ones go in pieces: one is on its way while the host copies
+   the next; the largest results are left to the driver.
 
    Two halves take turns. The marks of the stream say when a half has been sent. */
 #ifndef HONE_DEVICE_CUDA_STAGING_H

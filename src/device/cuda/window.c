@@ -3,7 +3,6 @@
 
 static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4,
                                [HONE_CUDA_S8] = 1,  [HONE_CUDA_S32] = 4,  [HONE_CUDA_U8] = 1};
-static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 /* Registers that hold a thread's pixels; too many are spilled. */
 static int pixels_kept(const hone_cuda_windowed *v, const hone_cuda_window_way *w) {
     const int columns = (w->strip - 1) * v->p.stride_x + (v->p.kernel_x - 1) * v->p.dilation_x + 1,
@@ -61,14 +60,15 @@ double hone_cuda_window_cost(const hone_cuda_windowed *v, const hone_cuda_facts 
                  taps = v->p.kernel_y * v->p.kernel_x, rows = (w->lines - 1) * v->p.stride_y + v->p.kernel_y;
     const double pixels = ((w->strip - 1) * v->p.stride_x + v->p.kernel_x) * rows;
     const double registers = fitted.registers + fitted.registers_pixel * pixels_kept(v, w) + sums;
-    int fit = (int)(65536 / (128 * 8 * (double)rounds((long long)(registers > 255 ? 255 : registers), 8)));
+    int fit =
+        (int)(65536 / (128 * 8 * (double)hone_ceil_div((long long)(registers > 255 ? 255 : registers), 8)));
     if (w->ahead) fit = w->width > 4 ? 2 : 4;
     fit = fit < 1 ? 1 : fit > 16 ? 16 : fit;
     const double whole = w->ahead ? walking.whole : fitted.whole;
     double turns = blocks / gpu->sms / fit;
-    turns = turns <= 1
-                ? 1
-                : (double)rounds((long long)blocks, (long long)gpu->sms * fit) * whole + turns * (1 - whole);
+    turns = turns <= 1 ? 1
+                       : (double)hone_ceil_div((long long)blocks, (long long)gpu->sms * fit) * whole +
+                             turns * (1 - whole);
     const double each = blocks < gpu->sms ? 1 : blocks / gpu->sms,
                  work = w->ahead ? sums * taps * walking.product + pixels * walking.pixel +
                                        w->width * taps * walking.weight
@@ -101,8 +101,8 @@ hone_status hone_cuda_window_print(hone_text *out, const hone_cuda_windowed *v,
     return hone_cuda_print(out, "window", fill, 12);
 }
 hone_cuda_launch_shape hone_cuda_window_launch(const hone_cuda_windowed *v, const hone_cuda_window_way *w) {
-    const long long across = rounds(v->p.out_width, w->strip) * (v->p.channels / w->width);
+    const long long across = hone_ceil_div(v->p.out_width, w->strip) * (v->p.channels / w->width);
     return (hone_cuda_launch_shape){
-        .grid = {(int)rounds(across, 128), (int)rounds(v->p.out_height, w->lines), v->p.batch},
+        .grid = {(int)hone_ceil_div(across, 128), (int)hone_ceil_div(v->p.out_height, w->lines), v->p.batch},
         .threads = 128};
 }

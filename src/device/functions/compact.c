@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    compact: the marked ones of many places, in their order: work-groups count theirs, one adds the counts up,
-   then each writes its own from where it begins. NonZero and Compress
-   are little more. */
+   then each writes its own from where it begins. NonZero and Compress are little more. */
 #include "device/functions/functions.h"
 
 #include <string.h>

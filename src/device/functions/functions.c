@@ -29,9 +29,7 @@ hone_status hone_function_make(hone_arena *arena, const hone_kernel_target *targ
     out->turn = hone_arena_copy(arena, &(hone_launches){.n = f.launch.n, .rounds = 1}, sizeof *out->turn);
     hone_vec_free(&f.launch);
     hone_vec_free(&f.scratch);
-    return f.failed || !out->launch || !out->scratch_bytes || !out->turn
-               ? hone_fail(HONE_NO_MEMORY, "no memory for a plan")
-               : HONE_OK;
+    return f.failed || !out->launch || !out->scratch_bytes || !out->turn ? hone_steps_no_memory() : HONE_OK;
 }
 
 /* ---- building ------------------------------------------------------------------------------------------ */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    functions: host ops that devices of printed kernels run themselves: TopK, NonZero, Compress,
-   NonMaxSuppression, Unique. A function is a few kernels, written once as text that
-   OpenCL C 1.2, CUDA C and HIP compile (the prelude of loops/kernel.h has the words), and their launches as
-   plain data, as printed programs have them. Answers have the bits of the
-   host's own function (src/host). What a function does not take (strings, sizes only the data say, …) stays
-   on the host.
+   NonMaxSuppression, Unique. A function is a few kernels, written once as text that OpenCL C 1.2, CUDA C and
+   HIP compile (the prelude of loops/kernel.h has the words), and their launches as plain data, as printed
+   programs have them. Answers have the bits of the host's own function (src/host). What a function does not
+   take (strings, sizes only the data say, …) stays on the host.
 
    Tensors of a launch (HONE_KARG_TENSOR) are the call's operands: inputs, then outputs, then the count. */
 #ifndef HONE_DEVICE_FUNCTIONS_H

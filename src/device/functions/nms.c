@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    nms: NonMaxSuppression. Scores of each image and class are sorted; a work-group walks one such row: the
-   best that is left is kept, and takes out what overlaps it too much. Then rows
-   are put behind one another. Thresholds must be known when a plan is made. */
+   best that is left is kept, and takes out what overlaps it too much. Then rows are put behind one another.
+   Thresholds must be known when a plan is made. */
 #include "device/functions/functions.h"
 
 #include <math.h>

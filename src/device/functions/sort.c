@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    sort: rows of pairs in scratch, by a bitonic network: 2048 neighbours at a time in shared memory, wider
-   steps in memory. No two pairs are equal, since places differ, so the
-   result is one only, whatever the order of the work. */
+   steps in memory. No two pairs are equal, since places differ, so the result is one only, whatever the
+   order of the work. */
 #include "device/functions/functions.h"
 
 const char hone_fn_before[] = "#ifndef HONE_BEFORE\n#define HONE_BEFORE\n"

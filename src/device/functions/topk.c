@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    topk: TopK. A work-group has a row: the first 2048 elements are sorted in shared memory, then the rest
-   comes in pieces, of which only what is better than the last wanted so far is
-   sorted in. Where many of a long row are wanted, all of it is sorted in memory. */
+   comes in pieces, of which only what is better than the last wanted so far is sorted in. Where many of a
+   long row are wanted, all of it is sorted in memory. */
 #include "device/functions/functions.h"
 
 #include <string.h>

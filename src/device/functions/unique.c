@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    unique: Unique of all elements, sorted: pairs of key and place are sorted, the lowest first; where a key
-   differs from the one before a new value begins. Slices along an axis, and the
-   order of first appearance, are the host's. */
+   differs from the one before a new value begins. Slices along an axis, and the order of first appearance,
+   are the host's. */
 #include "device/functions/functions.h"
 
 enum { MOST_SORTED = 1 << 26 /* pairs */ };

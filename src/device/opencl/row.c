@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    row: OpenCL devices as a row of the table: printed kernels through the ICD loader. A device has one queue,
-   which its sessions share: a kernel's arguments are set and
-   launched under its lock. */
+   which its sessions share: a kernel's arguments are set and launched under its lock. */
 #include <pthread.h>
 
 #include "device/opencl/driver.h"

@@ -52,8 +52,7 @@ ALWAYS int32x4_t numbers(const int32_t *at) {
         for (int r = 0; r < m; r++) sum[r][q] = vdotq_laneq_s32(sum[r][q], w, a[r], i); \
     }
 /* Sums begin at the bits of 1.5 * 2^23 and, read as floats, end as that plus the sum: a subtraction instead
-   of a conversion, which takes one unit two cycles. No sum of a block of 128
-   is beyond 2^22. */
+   of a conversion, which takes one unit two cycles. No sum of a block of 128 is beyond 2^22. */
 enum { SMALL_BLOCK = 128 };
 ALWAYS void rows(const hone_bits_part *p, const int m, const int small) {
     enum { N = HONE_BITS_COLUMNS };

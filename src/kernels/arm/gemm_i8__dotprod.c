@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    gemm_i8, NEON with dot products: sdot adds four products of i8 and i8 to each of four sums. It takes the
-   four values of A by lane, so a step of 8 rows and 12 columns is
-   five loads and 24 dot products: 24 sums, three registers of B and two of A. A row of A broadcast by a load
-   of its own took a vector unit besides. */
+   four values of A by lane, so a step of 8 rows and 12 columns is five loads and 24 dot products: 24 sums,
+   three registers of B and two of A. A row of A broadcast by a load of its own took a vector unit besides. */
 #if defined(__ARM_FEATURE_DOTPROD)
 #include <arm_neon.h>
 

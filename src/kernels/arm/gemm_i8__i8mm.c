@@ -53,9 +53,8 @@ void hone_gemm_u8_8x8__i8mm(int m, int64_t groups, const int8_t *a, const uint8_
     heights(true, m, groups, a, b, c, c_stride);
 }
 /* To bytes at once: a block of sums begins with its columns' bias, twice, and is scaled as it is; rows are
-   told apart when they are bytes. One operation of all blocks after
-   another (requantize.inc says why). Two panels are taken as one after another, and their bytes stored
-   together. */
+   told apart when they are bytes. One operation of all blocks after another (requantize.inc says why). Two
+   panels are taken as one after another, and their bytes stored together. */
 enum { BLOCKS = NR / 2 }; /* of a pair of rows and a panel */
 typedef struct {
     int32_t bias[2 * BLOCKS][4];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    ordered: NEON instructions that stay where they are written. What a core makes of a loop is decided by
-   where its loads and its counting stand (gemm_f32.inc says how much), and
-   compilers move both; each of these is a line of assembly instead. For kernels of aarch64. */
+   where its loads and its counting stand (gemm_f32.inc says how much), and compilers move both; each of
+   these is a line of assembly instead. For kernels of aarch64. */
 #ifndef HONE_KERNELS_ARM_ORDERED_H
 #define HONE_KERNELS_ARM_ORDERED_H
 #include <stdint.h>

@@ -34,9 +34,9 @@ typedef struct {
     unsigned by_tiles, by_group, by_last; /* x / d is the upper half of x * by_d; 0: d is 1 */
 } hone_cuda_walk;
 typedef struct { /* the same product where tiles come by the copy engine */
-    hone_cuda_tensor_map map_a, map_b, map_c, map_before, /* before: the residual */
-        /* end: of the last tiles where those are not whole: rows behind the edge cost the engine time */
-        end_a, end_b;
+    hone_cuda_tensor_map map_a, map_b, map_c, map_before; /* before: the residual */
+    /* of the last tiles where those are not whole: rows behind the edge cost the engine time */
+    hone_cuda_tensor_map end_a, end_b;
     hone_cuda_contract p;
     hone_cuda_walk walk;
 } hone_cuda_contract_tma;
@@ -71,10 +71,9 @@ typedef struct { /* softmax(q kᵀ scale + mask) v by heads; strides in elements
     float scale;
 } hone_cuda_attention;
 typedef struct { /* the same where tiles come by the copy engine; all boxes are 64 columns wide, swizzled */
-    hone_cuda_tensor_map map_q,
-        /* head size, heads that share K and V, queries, heads of K and V, batches; box: 64, group, 64 /
-           group, 1, 1 */
-        map_y;
+    /* head size, heads that share K and V, queries, heads of K and V, batches; box: 64, group, 64 / group,
+       1, 1 */
+    hone_cuda_tensor_map map_q, map_y;
     /* head size, keys, heads of K and V, batches; box: 64, BLOCK_K, 1, 1 */
     hone_cuda_tensor_map map_k, map_v;
     hone_cuda_attention p; /* lengths or 0; no workspace, no counters, no splits */

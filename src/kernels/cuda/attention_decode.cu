@@ -4,16 +4,14 @@
    multiples of 8.
 
    A row is a query of one of the heads that share their keys and values; a block has up to 16 of them. Its
-   warps take 16 keys each in turn and keep a largest score, a sum and an output of their own; at the end they
-   are joined through shared memory, in the order of the warps. Where
-   that are too few blocks to fill the GPU, keys are split over `splits` blocks; the last to arrive joins
-   their parts, in their order.
+   warps take 16 keys each in turn and keep a largest score, a sum and an output of their own; at the end
+   they are joined through shared memory, in the order of the warps. Where that are too few blocks to fill
+   the GPU, keys are split over `splits` blocks; the last to arrive joins their parts, in their order.
 
    Keys and values go from memory to registers, 16 bytes a load, and straight into the matrix unit. A
    product's terms may come in any order that both factors share, so 16 bytes of a key are two steps' terms;
-   and the columns of a result may lie in any order, so 16 bytes of two values,
-   interleaved, are a pair's share of eight products. The next keys are loaded while weights are computed, the
-   next values after them.
+   and the columns of a result may lie in any order, so 16 bytes of two values, interleaved, are a pair's
+   share of eight products. The next keys are loaded while weights are computed, the next values after them.
 
    Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 64), WARPS, BLOCKS (on a
    multiprocessor at least), CAUSAL, MASK (0: there is none; else its type), FULL (1: the head size is HEAD).

@@ -5,15 +5,14 @@
    added to.
 
    A block stays for many tiles of rows. Which ones follows from its number alone, so no warp has to tell
-   another. Causal tiles differ in length, so where there are more of them than blocks, a block takes two of a
-   head at a time, the longest with the shortest, the second with the last but one.
-   Its first warpgroup only asks for tiles. CONSUMERS others have 64 rows each: scores S = Q Kᵀ come from
-   shared memory, become weights in registers, and from there multiply V; the registers of a sum are laid out
-   as those of a left factor, so nothing moves. While the softmax
-   of one tile of keys is computed, the scores of the next are multiplied, and warpgroups take turns (TURNS):
-   one multiplies while another has its softmax. Tiles of keys go from the last to the first, because only the
-   last ones are masked; a warpgroup none of whose rows sees a
-   tile only lets it pass.
+   another. Causal tiles differ in length, so where there are more of them than blocks, a block takes two of
+   a head at a time, the longest with the shortest, the second with the last but one. Its first warpgroup
+   only asks for tiles. CONSUMERS others have 64 rows each: scores S = Q Kᵀ come from shared memory, become
+   weights in registers, and from there multiply V; the registers of a sum are laid out as those of a left
+   factor, so nothing moves. While the softmax of one tile of keys is computed, the scores of the next are
+   multiplied, and warpgroups take turns (TURNS): one multiplies while another has its softmax. Tiles of keys
+   go from the last to the first, because only the last ones are masked; a warpgroup none of whose rows sees
+   a tile only lets it pass.
 
    A row is a query of one of the heads that share their keys and values. A warpgroup has QUERIES = 64 / group
    queries of all of them; where the group does not divide 64, its last rows are empty.

@@ -2,11 +2,11 @@
    contract_mma: C = A Bᵀ on the matrix unit of warps (mma.sync), for sm_80 and later, and where addresses are
    not aligned enough for the copy engine. Also convolution, as an implicit product whose rows are pixels.
 
-   Rows of both tiles in shared memory are 128 bytes of K, swizzled. STAGES of them are filled by asynchronous
-   copies while the oldest is multiplied. One instruction takes 32 bytes of K whatever the type, so f16, bf16,
-   tf32 and int8 are one loop. Where tiles are few, K is split
-   over `splits` blocks: each writes its sums to the workspace, and the last one to arrive adds them in order,
-   so the bits do not depend on who was last.
+   Rows of both tiles in shared memory are 128 bytes of K, swizzled. STAGES of them are filled by
+   asynchronous copies while the oldest is multiplied. One instruction takes 32 bytes of K whatever the type,
+   so f16, bf16, tf32 and int8 are one loop. Where tiles are few, K is split over `splits` blocks: each
+   writes its sums to the workspace, and the last one to arrive adds them in order, so the bits do not depend
+   on who was last.
 
    Filled in by the printer: TILE_M, TILE_N, WARPS_M, WARPS_N, STAGES, PIECE (bytes of one copy: 16, 4, or the
    size of an element), SPLIT (1: K may be split), WINDOW (1: rows of A are windows of an image), and what
@@ -50,10 +50,10 @@ typedef struct {
 } contract_args;
 #define P (&a->p)
 #define W (&a->w)
-/* A row is the window of one output pixel; column k of it is (tap, channel). Pieces of 16 bytes stay within a
-   tap where the channels allow it. Of a grouped convolution a batch is one group: w.channels and p.n are a
-   group's, pixels have the channels of all, batch_c and batch_residual are p.n
-   (a group's outputs stand beside the next one's), and biases are those of all groups. */
+/* A row is the window of one output pixel; column k of it is (tap, channel). Pieces of 16 bytes stay within
+   a tap where the channels allow it. Of a grouped convolution a batch is one group: w.channels and p.n are a
+   group's, pixels have the channels of all, batch_c and batch_residual are p.n (a group's outputs stand
+   beside the next one's), and biases are those of all groups. */
 typedef struct {
     const in_store *image;
     int y, x;

@@ -4,9 +4,9 @@
 
    A block stays for many tiles of C. One of its last warps only asks for tiles of A, another for tiles of B,
    STAGES ahead; the warpgroups before them multiply, 64 rows each, and write their part of C while the next
-   tile's factors are on their way. A stage's two barriers: `full` opens when
-   its bytes have come, `empty` when every multiplying warpgroup has read it. Rows in shared memory are 128
-   bytes of K, swizzled; one wgmma takes 32 bytes of K whatever the type.
+   tile's factors are on their way. A stage's two barriers: `full` opens when its bytes have come, `empty`
+   when every multiplying warpgroup has read it. Rows in shared memory are 128 bytes of K, swizzled; one
+   wgmma takes 32 bytes of K whatever the type.
 
    Where there are too few tiles, SPLITS blocks of a cluster share one: each has a part of K, then each adds
    up and writes 1 / SPLITS of the tile's columns, reading the others' sums from their shared memory, in the

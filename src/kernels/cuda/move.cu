@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    move: tensors brought into another order. y is dense; in x another dim than y's last may be contiguous.
    Where that is so, a block reads a tile along x's contiguous dim, turns it in shared memory and writes it
-   along y's: both sides are whole lines. Where x's last dim is contiguous too,
-   it is a copy of rows. Elements are only moved, so their type is a size. Strides of x are not negative.
+   along y's: both sides are whole lines. Where x's last dim is contiguous too, it is a copy of rows.
+   Elements are only moved, so their type is a size. Strides of x are not negative.
 
    A block has one tile and ends: blocks that begin in order keep what is read and written at a time close
    together, which memory likes better than blocks that stay.
@@ -93,8 +93,8 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
 #elif TURN
 /* A tile is HIGH rows of 128 bytes along j. Where x's rows begin at multiples of 16 bytes, so do the tile's,
    and their pieces of 16 bytes are swapped by the row; else a row of the tile begins where its first aligned
-   piece does, and rows that are PER apart are neighbours. Either way
-   neighbouring pieces of a row of y come from different banks. */
+   piece does, and rows that are PER apart are neighbours. Either way neighbouring pieces of a row of y come
+   from different banks. */
 /* BAND: tiles side by side along j before the next ones along k: both sides of what is under way are long */
 enum {
     BAND = 8,

@@ -3,16 +3,16 @@
    program before and after.
 
    A row is read once and kept in registers: THREADS_A_ROW threads hold VECTORS vectors of WIDTH elements
-   each. Rows that are longer than that (LONG) are read twice, the second time mostly from L2. Statistics are
-   in f32; the variance is of differences from the mean.
+   each. Rows that are longer than that (LONG) are read for every pass (RMS norm has two, softmax and layer
+   norm three), then mostly from L2. Statistics are in f32; the variance is of differences from the mean.
 
-   Filled in by the printer: KIND, X and Y (element types: f16, bf16, f32), WIDTH, VECTORS, THREADS_A_ROW,
-   ROWS_A_BLOCK, BLOCKS (of them on a multiprocessor at least), LONG,
-   BEFORE(v) and AFTER(v): expressions of v that may use row, column and a->…
-   Weight and bias are f32, whatever rows are. */
+   Filled in by device/cuda/rows.c: KIND (hone_cuda_row_kind), IN_TYPE and OUT_TYPE (hone_cuda_type: f16,
+   bf16 or f32), WIDTH, VECTORS, THREADS_A_ROW, ROWS_A_BLOCK, BLOCKS (of them on a multiprocessor at least),
+   LONG, BEFORE(v) and AFTER(v): expressions of v that may use row, column and a->… Weight and bias are f32,
+   whatever rows are. */
 #define THREADS (THREADS_A_ROW * ROWS_A_BLOCK)
 
-#define F16_TYPE 1
+#define F16_TYPE 1 /* as hone_cuda_type has them */
 #define BF16_TYPE 2
 #define F32_TYPE 3
 
@@ -86,7 +86,7 @@ DEVICE float over_row(float v, bool largest) {
     return v;
 }
 
-#define SOFTMAX 1
+#define SOFTMAX 1 /* as hone_cuda_row_kind has them */
 #define LOG_SOFTMAX 2
 #define LAYER_NORM 3
 #define RMS_NORM 4

@@ -11,9 +11,8 @@
    taps), IN_TYPE (f16, bf16, f32, s8, u8), ZERO (the byte that stands for 0), WIDTH, STRIP, LINES, AHEAD (0:
    all rows at once), KERNEL_Y, KERNEL_X, STRIDE, DILATION (of both dims), EPILOGUE(v): an expression of v
    that may use bias, whole, residual; of bytes v is an int, as sums of so few are exact. Weights are f32,
-   whatever the pixels are: widened once, when they are packed; they and the bias are aligned to 16 bytes, and
-   no kernel writes them. Grid: x over strips and channels of a
-   line, y over lines, z over images. */
+   whatever the pixels are: widened once, when they are packed; they and the bias are aligned to 16 bytes,
+   and no kernel writes them. Grid: x over strips and channels of a line, y over lines, z over images. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define S8_TYPE 4

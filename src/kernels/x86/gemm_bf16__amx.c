@@ -24,17 +24,16 @@ enum {
     SOON = 256 /* 16 KB ahead */
 };
 /* A quarter of what is two steps further in B, to be in L1 then. A core that has its cache and its unit for
-   itself does not need it; beside a neighbour that uses them networks take 4 to 13 %
-   less so, and with 16 threads up to 6 % (bench/RESULTS.md). All at one place it wins less than half of that.
-   It is for panels that L1 does not keep (`far`); one that few rows meet once
-   comes faster without. */
+   itself does not need it; beside a neighbour that uses them networks take 4 to 13 % less so, and with 16
+   threads up to 6 % (bench/RESULTS.md). All at one place it wins less than half of that. It is for panels
+   that L1 does not keep (`far`); one that few rows meet once comes faster without. */
 static inline __attribute__((always_inline)) void ask(const uint16_t *b, int quarter) {
     const char *from = (const char *)(b + 2 * DEEP * NR) + quarter * 512;
     for (int i = 0; i < 512; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
 }
 /* `two` blocks of rows, or one: constants at every call, as is `far`, since registers are numbers in the
-   instruction. next: what will be wanted after this panel, `lines` of
-   cache to be prefetched with each step */
+   instruction. next: what will be wanted after this panel, `lines` of cache to be prefetched with each step
+   */
 static inline __attribute__((always_inline)) void block(bool two, bool far, int64_t taps, const int64_t *at,
                                                         int64_t k, const uint16_t *a, ptrdiff_t a_step,
                                                         const uint16_t *b, float *c, ptrdiff_t c_step,
@@ -77,9 +76,9 @@ static inline __attribute__((always_inline)) void block(bool two, bool far, int6
 }
 static bool window(int64_t m, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a, ptrdiff_t a_step,
                    const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
-    /* weights are often in no cache at all. What comes after a panel lies behind it: every block of rows asks
-       for its share. A single block reads all of its own from there, unless it is
-       short: a recurrence's weights stay in L2, and prefetching them takes a quarter more. */
+    /* weights are often in no cache at all. What comes after a panel lies behind it: every block of rows
+       asks for its share. A single block reads all of its own from there, unless it is short: a recurrence's
+       weights stay in L2, and prefetching them takes a quarter more. */
     const bool one = m <= ROWS;
     const int lines = one ? (taps * k > LONG ? DEEP : 0) : (int)(DEEP / ((m + 2 * ROWS - 1) / (2 * ROWS)));
     const char *next = (const char *)(b + (one ? SOON : taps * k) * NR);

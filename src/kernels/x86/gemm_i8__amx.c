@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    gemm_i8, AMX: tdpbsud adds products of 64 i8 of A and 64 u8 of B to each sum, tdpbusd of u8 and i8. Tiles
-   as in gemm_bf16__amx.c: four of sums, two of A, two of B. A panel's
-   rows past m are there, as zeros; sums of such rows go to a place of their own. Empty on other
-   architectures. */
+   as in gemm_bf16__amx.c: four of sums, two of A, two of B. A panel's rows past m are there, as zeros; sums
+   of such rows go to a place of their own. Empty on other architectures. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+   random: splitmix64, for numbers that need no more than to look random and to be the same in every run. */
+#ifndef HONE_BASE_RANDOM_H
+#define HONE_BASE_RANDOM_H
+#include <stdint.h>
+
+/* every bit of x goes into every bit of the result */
+static inline uint64_t hone_mix64(uint64_t x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+static inline uint64_t hone_random(uint64_t *state) { return hone_mix64(*state += 0x9e3779b97f4a7c15u); }
+#endif
