@@ -10,7 +10,9 @@
    memory ordering between blocks, alignment of instructions' addresses beyond what is checked below,
    registers. */
 #define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* whose longjmp takes a jump to another stack for a mistake */
 #include <math.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -46,7 +48,9 @@ typedef struct {
     int bytes, size, group;
 } emu_copy;
 typedef struct {
-    ucontext_t context;
+    ucontext_t context; /* where it begins; from then on it goes on at `at` */
+    jmp_buf at;
+    int begun;
     /* issued, committed: of wgmma; cluster: the meeting it arrived at */
     int done, group, n_copies, first_copy, issued, committed, cluster;
     emu_copy copy[EMU_COPIES];
@@ -71,12 +75,11 @@ enum { EMU_PRODUCTS = 128 };
 static struct {
     emu_thread *thread;
     char *stacks;
-    ucontext_t scheduler;
+    jmp_buf scheduler;
     /* threads: of a block; now and alive: of all blocks of the cluster; block: its first */
     int threads, now, block[3], grid[3], alive;
     emu_meeting barrier[EMU_CLUSTER][EMU_BARRIERS], cluster, warp[EMU_THREADS / 32], group[EMU_GROUPS];
     uint32_t slot[EMU_THREADS][12];
-    emu_product product[EMU_GROUPS][EMU_PRODUCTS];
     int products_done[EMU_GROUPS], registers[EMU_GROUPS];
     emu_tile tile[EMU_TILES];
     int n_tiles;
@@ -84,6 +87,7 @@ static struct {
     uint32_t noise;
     const char *trouble;
 } emu;
+static emu_product emu_products[EMU_GROUPS][EMU_PRODUCTS]; /* 17 MB: not cleared for each launch */
 static _Alignas(1024) char emu_shared[EMU_CLUSTER][EMU_SHARED];
 #define EMU_RANK (emu.now / emu.threads)
 #define EMU_GROUP (EMU_RANK * (EMU_GROUPS / EMU_CLUSTER) + emu.now % emu.threads / 128)
@@ -96,10 +100,18 @@ static _Alignas(1024) char emu_shared[EMU_CLUSTER][EMU_SHARED];
 #define GRID_X (emu.grid[0])
 #define GRID_Z (emu.grid[2])
 
+/* Contexts begin fibers, jumps go on with them: a change of contexts asks the kernel for the signal mask, twice.
+ */
 static inline void emu_yield(void) {
-    int me = emu.now;
-    swapcontext(&emu.thread[me].context, &emu.scheduler);
+    const int me = emu.now;
+    if (!_setjmp(emu.thread[me].at)) _longjmp(emu.scheduler, 1);
     emu.now = me;
+}
+static inline void emu_go_on(emu_thread *t) { /* till it yields */
+    if (_setjmp(emu.scheduler)) return;
+    if (t->begun) _longjmp(t->at, 1);
+    t->begun = 1;
+    setcontext(&t->context);
 }
 static inline void emu_wrong(const char *what) {
     if (!emu.trouble) emu.trouble = what;
@@ -545,7 +557,7 @@ static inline void emu_wgmma(void *sum, uint64_t a, const uint32_t *registers, u
     emu_thread *t = &emu.thread[emu.now];
     const int group = EMU_GROUP;
     if (t->issued - emu.products_done[group] >= EMU_PRODUCTS) emu_wrong("too many products are under way");
-    emu_product *p = &emu.product[group][t->issued++ % EMU_PRODUCTS];
+    emu_product *p = &emu_products[group][t->issued++ % EMU_PRODUCTS];
     p->sum[THREAD % 128] = sum, p->left[THREAD % 128] = registers;
     p->a = a, p->b = b, p->n = n, p->add = add, p->type = type, p->group = t->committed;
 }
@@ -558,9 +570,12 @@ static inline void wgmma_wait(int n) {
     emu_meeting *m = &emu.group[group];
     int *done = &emu.products_done[group];
     if (m->arrived == 127)
-        for (; *done < t->issued && emu.product[group][*done % EMU_PRODUCTS].group < t->committed - n;
-             ++*done)
-            emu_multiply(&emu.product[group][*done % EMU_PRODUCTS]);
+        for (; *done < t->issued && emu_products[group][*done % EMU_PRODUCTS].group < t->committed - n;
+             ++*done) {
+            emu_product *p = &emu_products[group][*done % EMU_PRODUCTS];
+            emu_multiply(p);
+            memset(p->sum, 0, sizeof p->sum); /* who does not ask for the next one is missed */
+        }
     emu_meet(m, 128);
 }
 #define AGAIN(i) ((void)(i))
@@ -584,9 +599,12 @@ static inline void emu_registers_check(void) { /* of the first block: the others
 /* ---- running ---- */
 static emulated_kernel *emu_kernel;
 static const void *emu_args;
-static void emu_start(void) {
-    emu_kernel(emu_args);
-    emu.thread[emu.now].done = 1, emu.alive--, emu.progress++;
+static void emu_start(void) { /* of one block after the other */
+    for (;;) {
+        emu_kernel(emu_args);
+        emu.thread[emu.now].done = 1, emu.alive--, emu.progress++;
+        emu_yield();
+    }
 }
 /* NULL, or what went wrong. cluster: blocks side by side in x that share memory; 1: none. */
 const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int cluster,
@@ -612,10 +630,10 @@ const char *hone_emulate(emulated_kernel *kernel, const void *args, const int gr
         for (int t = 0; t < fibers; t++) {
             emu_thread *f = &thread[t];
             f->done = f->group = f->n_copies = f->first_copy = f->issued = f->committed = f->cluster = 0;
+            if (f->begun) continue;
             getcontext(&f->context);
             f->context.uc_stack.ss_sp = stacks + (size_t)t * EMU_STACK,
             f->context.uc_stack.ss_size = EMU_STACK;
-            f->context.uc_link = &emu.scheduler;
             makecontext(&f->context, emu_start, 0);
         }
         for (int left = fibers, idle = 0; left && !emu.trouble;) {
@@ -629,7 +647,7 @@ const char *hone_emulate(emulated_kernel *kernel, const void *args, const int gr
                     const int one = (w + first) % warps * 32 + (down ? 31 - lane : lane);
                     if (one >= fibers || thread[one].done) continue;
                     emu.now = one;
-                    swapcontext(&emu.scheduler, &thread[one].context);
+                    emu_go_on(&thread[one]);
                     left += !thread[one].done;
                 }
             emu_tiles_arrive();

@@ -137,6 +137,34 @@ static void left_alone(void **state) { /* weights that are sums of others; what 
     assert_int_equal(run(false, 3, "8, 9", "1, 1", "k: i64[8] = {0, 0, 3, 2, 0, 0, 4, 6}", "Pad(t, k)", 0),
                      0);
 }
+/* A user's op on bytes less their zero point: by tables where weights add up to 1, for the zero point is taken
+   off once there; else by tile code, with the same answers. */
+static void sums(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *weights;
+        int steps;
+    } ops[] = {{"Mean", "0.5, 0.25", 1}, {"More", "1.0, 0.75", 0}, {"Less", "0.5, -0.125", 0}};
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        char row[512];
+        snprintf(row, sizeof row,
+                 "op my.blur.%s 1 (x[I, N]: A, xs[]: f32, xz[]: A, ys[]: f32, yz[]: A) -> y[I, N]: A\n"
+                 "  A: i8 u8 i16 u16\n  h[n, k : 3] = f32(select(k == 1, %s))\n"
+                 "  total = sum(k : 3) h[n, k] * f32(x[i, clamp(n + k - 1, 0, N - 1)] - xz[])\n"
+                 "  y[i, n] = sat(round(total * (xs[] / ys[])) + yz[])\n",
+                 ops[k].name, ops[k].weights);
+        if (hone_library_extend(ops[k].name, row, strlen(row))) fail_msg("%s", hone_fail_text());
+        EACH_LEVEL for (int type = 0; type < 2; type++) {
+            const char *const t = type ? "i8" : "u8";
+            snprintf(text, sizeof text,
+                     "graph g (x: %s[7, 45]) -> y { s: f32[] = {0.02}; z: %s[] = {%d}; r: f32[] = {0.05}; o: "
+                     "%s[] = {3}; y = my.blur.%s(x, s, z, r, o); }",
+                     t, t, type ? -90 : 200, t, ops[k].name);
+            const int met = twin_check(text, any_integers, 1, 0, "resample");
+            if (met != ops[k].steps) fail_msg("%d steps resample, not %d, in\n%s", met, ops[k].steps, text);
+        }
+    }
+}
 static void kernels(void **state) {
     (void)state;
     enum { ROOM = 100, TAPS = 5 };
@@ -173,6 +201,7 @@ static void kernels(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(modes),      cmocka_unit_test(smaller),
                                        cmocka_unit_test(other_axes), cmocka_unit_test(integers),
-                                       cmocka_unit_test(left_alone), cmocka_unit_test(kernels)};
+                                       cmocka_unit_test(left_alone), cmocka_unit_test(sums),
+                                       cmocka_unit_test(kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
