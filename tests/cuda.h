@@ -80,6 +80,9 @@ static inline void by_nvrtc(const char *source, const char *family) {
 /* takes the text */
 static inline emulated compile_text(hone_text text, const char *family, const char *name) {
     char path[128], command[1024];
+    /* beside the emulated GPU lies emulate.h compiled before, which the system's C compiler may take */
+    const char *gpu = getenv("HONE_EMULATED_GPU"), *end = gpu ? strrchr(gpu, '/') : NULL,
+               *source = getenv("HONE_SOURCE_DIR");
     for (int k = 0; k < made; k++)
         if (!strcmp(kernels[k].text, text.text)) {
             hone_text_free(&text);
@@ -89,15 +92,15 @@ static inline emulated compile_text(hone_text text, const char *family, const ch
     snprintf(path, sizeof path, "%s/k%d.c", folder, made);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    fprintf(f, "#include \"%s/tests/emulate.h\"\n%s",
-            getenv("HONE_SOURCE_DIR") ? getenv("HONE_SOURCE_DIR") : "..", text.text);
+    fprintf(f, "#include \"emulate.h\"\n%s", text.text);
     assert_int_equal(fclose(f), 0);
     snprintf(command, sizeof command,
              "cc -O0 -std=gnu11 -Wall -Wno-unused -Wno-uninitialized -Wno-maybe-uninitialized -Werror "
-             "-shared -fPIC -o %s/k%d.so %s -lm > "
+             "-shared -fPIC -I '%.*s' -I '%s/tests' -o %s/k%d.so %s -lm > "
              "%s/log 2>&1 || "
              "{ head -20 %s/log; false; }",
-             folder, made, path, folder, folder);
+             end ? (int)(end - gpu) : 1, end ? gpu : ".", source ? source : "..", folder, made, path, folder,
+             folder);
     if (system(command)) fail_msg("%s: the kernel does not compile", family);
     snprintf(path, sizeof path, "%s/k%d.so", folder, made);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

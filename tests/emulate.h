@@ -100,8 +100,7 @@ static _Alignas(1024) char emu_shared[EMU_CLUSTER][EMU_SHARED];
 #define GRID_X (emu.grid[0])
 #define GRID_Z (emu.grid[2])
 
-/* Contexts begin fibers, jumps go on with them: a change of contexts asks the kernel for the signal mask, twice.
- */
+/* Contexts begin fibers, jumps go on with them: a change of contexts calls the kernel. */
 static inline void emu_yield(void) {
     const int me = emu.now;
     if (!_setjmp(emu.thread[me].at)) _longjmp(emu.scheduler, 1);

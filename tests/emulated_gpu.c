@@ -177,12 +177,14 @@ API nvrtcCompileProgram(program *p, int n, const char *const *options) {
     FILE *f = fopen(path, "w");
     if (!f) return INVALID;
     char *text = translate(p->source), *tail = entries(text, put(NULL, ""));
-    fprintf(f, "#include \"%s/tests/emulate.h\"\n%s%s\n%s", HONE_SOURCE, entry_words, text, tail);
+    fprintf(f, "#include \"emulate.h\"\n%s%s\n%s", entry_words, text, tail);
     free(text), free(tail);
     if (fclose(f)) return INVALID;
     snprintf(command, sizeof command,
-             "cc -O0 -std=gnu11 -w -ffp-contract=off -shared -fPIC -o %s/k.so %s -lm > %s/log 2>&1", folder,
-             path, folder);
+             "cc -O0 -std=gnu11 -w -ffp-contract=off -shared -fPIC -I '%s' -I '%s/tests' -o %s/k.so %s -lm > "
+             "%s/log "
+             "2>&1",
+             HONE_BESIDE, HONE_SOURCE, folder, path, folder);
     const int failed = system(command);
     size_t bytes = 0;
     snprintf(path, sizeof path, "%s/log", folder);

@@ -137,8 +137,8 @@ static void left_alone(void **state) { /* weights that are sums of others; what 
     assert_int_equal(run(false, 3, "8, 9", "1, 1", "k: i64[8] = {0, 0, 3, 2, 0, 0, 4, 6}", "Pad(t, k)", 0),
                      0);
 }
-/* A user's op on bytes less their zero point: by tables where weights add up to 1, for the zero point is taken
-   off once there; else by tile code, with the same answers. */
+/* A user's op on bytes less their zero point: by tables where weights add up to 1, for the zero point is
+   taken off once there; else by tile code, with the same answers. */
 static void sums(void **state) {
     (void)state;
     static const struct {
