@@ -167,12 +167,12 @@ int hone_cmd_man(int argc, char **argv) {
 
 /* ---- completion ---- */
 
-static void put_models(void) { /* the networks of the zoo */
+static hone_json *zoo; /* its networks, once they were asked for: all are measured for that */
+static void put_models(void) {
     char *text = NULL;
-    hone_json *all = hone_zoo_report(NULL, &text) ? NULL : hone_json_read(text);
-    for (const hone_json *m = all ? all->first : NULL; m; m = m->next)
-        fprintf(to, "%szoo:%s", m == all->first ? "" : " ", hone_json_text(m, "name", ""));
-    hone_json_free(all);
+    if (!zoo && !hone_zoo_report(NULL, &text)) zoo = hone_json_read(text);
+    for (const hone_json *m = zoo ? zoo->first : NULL; m; m = m->next)
+        fprintf(to, "%szoo:%s", m == zoo->first ? "" : " ", hone_json_text(m, "name", ""));
     hone_text_release(text);
 }
 static void put_commands(void) {
@@ -354,6 +354,7 @@ int hone_cmd_completion(int argc, char **argv) {
         if (rc)
             rc = hone_args_wrong("'%s' is no shell that is known here: bash, zsh or fish", operands.at[0]);
     }
+    hone_json_free(zoo), zoo = NULL;
     hone_words_free(&operands);
     return rc;
 }

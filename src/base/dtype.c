@@ -157,6 +157,10 @@ hone_scalar hone_ctype_cast(hone_ctype to, hone_ctype from, hone_scalar v) {
 
 hone_scalar hone_dtype_load(hone_dtype t, const void *at) {
     hone_scalar v = {.u64 = 0};
+    if (t == HONE_DTYPE_F32) { /* what most tensors are */
+        memcpy(&v.f32, at, 4);
+        return v;
+    }
     const hone_dtype_row *r = &hone_dtypes[t];
     uint64_t raw = 0;
     /* little endian, as both our machines are; sizes that the compiler knows need no call */
