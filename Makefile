@@ -48,7 +48,7 @@ test-all: setup-all test
 	@tests/opencl.sh build/hone . ../shared --all || [ $$? = 77 ]
 	@HONE_SHARED_DIR=$(abspath ../shared) HONE_TEST_ALL=1 build/tests/test_opencl
 	@HONE_SHARED_DIR=$(abspath ../shared) HONE_TEST_ALL=1 build/tests/test_emulated
-	@for t in contract resample gemm_indirect functions; do HONE_TEST_ALL=1 build/tests/test_$$t || exit 1; done
+	@for t in contract half resample gemm_indirect functions; do HONE_TEST_ALL=1 build/tests/test_$$t || exit 1; done
 	@HONE_TEST_ALL=1 HONE_EMULATED_GPU=$(CURDIR)/build/tests/emulated/libcuda.so.1 build/tests/test_cuda_row
 	@HONE_SHARED_DIR=$(abspath ../shared) HONE_TEST_ALL=1 build/tests/test_printed
 	@if build/tests/test_cuda --nvrtc; then for t in test_cuda test_cuda_attention test_cuda_images test_cuda_ladder; do HONE_SOURCE_DIR=$(CURDIR) HONE_TEST_NVRTC=1 build/tests/$$t || exit 1; done; \

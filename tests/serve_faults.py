@@ -4,11 +4,9 @@
 # replaced under load:     serve_faults.py HONE [--connections N] [--reloads N] [--seconds S] The good ones
 # are `hone load`, over HTTP and gRPC: none of their requests may fail. Memory must not grow with the bad
 # ones.
-import sys
-
+from serve_common import check, finish, frame, scale
 from onnx_bytes import field
 
-del sys.path[0]  # html.py lies here, and is not the html that others want
 import argparse, atexit, json, os, random, resource, shutil, signal, socket, struct, subprocess
 import tempfile, threading, time, urllib.request
 
@@ -19,33 +17,13 @@ p.add_argument("--reloads", type=int, default=5)
 p.add_argument("--seconds", type=float, default=0.5, help="of load beside each kind")
 
 a = p.parse_args()
-failed = []
-resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 a.connections = min(
     a.connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 2 // 5
 )  # two fronts, and the rest
 
 
-def check(what, good):
-    print(("ok      " if good else "FAILED  ") + what, flush=True)
-    if not good:
-        failed.append(what)
-
-
 folder = tempfile.mkdtemp()
 os.makedirs(folder + "/m/1")
-
-
-def scale(by):  # y = x * by: an answer tells which version it is of, and whether it is of one version alone
-    def port(name):
-        return field(1, name) + field(
-            2, field(1, field(1, 1) + field(2, field(1, field(2, "n")) + field(1, field(1, 64))))
-        )
-
-    constant = field(1, 64) + field(2, 1) + field(8, "c") + field(9, struct.pack("<f", by) * 64)
-    node = field(1, "x") + field(1, "c") + field(2, "y") + field(4, "Mul")
-    graph = field(1, node) + field(2, "g") + field(5, constant) + field(11, port("x")) + field(12, port("y"))
-    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
 
 
 def install(version, data):  # whole, or not at all
@@ -149,10 +127,6 @@ body = json.dumps(
 ).encode()
 post = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-
-
-def frame(kind, flags, stream, data):
-    return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
 
 
 def word(text):
@@ -353,5 +327,4 @@ check(
 server.send_signal(signal.SIGTERM)
 check("it ends as it should", server.wait(timeout=40) == 0)
 shutil.rmtree(folder)
-print("serve_faults: %s" % ("%d failed" % len(failed) if failed else "all as it should be"))
-sys.exit(1 if failed else 0)
+finish("serve_faults")

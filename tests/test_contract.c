@@ -15,7 +15,7 @@ static void check(const char *text) { terms(text, 16); }
 static void check_softmax(const char *text, double size) {
     twin_check(text, twin_input, 1e-30, 16 * 0x1p-24 * size, NULL);
 }
-#define ROUNDS twin_rounds(2, 3, 5)
+#define ROUNDS twin_rounds(2, 2, 5)
 static char text[4096];
 
 static void matmul(void **state) {

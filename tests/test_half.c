@@ -19,7 +19,7 @@ static const struct half *half; /* the one that is tested */
 #define EACH_HALF for (half = halves; half < halves + sizeof halves / sizeof *halves; half++)
 
 static char text[4096];
-enum { ROUNDS = SLOW ? 1 : 2 };
+#define ROUNDS twin_rounds(1, 1, 2)
 static hone_value *input(const hone_graph *g, int k, bool exact) {
     const hone_var *v = g->var.at + g->in.at[k];
     hone_value *x;
