@@ -267,7 +267,8 @@ static void look(ending *e, int32_t x, bool clamped) {
             e->p->bias = n->a, e->p->bias_at = at, e->to->held[n->a] = "bias";
             return;
         }
-        if (kind == HONE_END_RESIDUAL) {
+        if (kind == HONE_END_RESIDUAL) { /* which kernels read as they store */
+            if (hone_own_is_byte(in->tensor[e->p->m.c].dtype)) break;
             if (e->p->residual >= 0 && e->p->residual != n->a) break;
             e->p->residual = n->a, e->p->residual_at = at, e->to->held[n->a] = "residual";
             return;
