@@ -8,25 +8,26 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "serve/accept.h"
 #include "serve/front.h"
 #include "serve/trace.h"
 
 /* POOL: beside a request's headers; libmicrohttpd clears all of a connection's memory after each request, so
    it is kept small. */
-enum { POOL = 16 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512, WAITING = 1024 };
+enum { POOL = 16 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512 };
 
 struct hone_http {
     hone_server *server;
     struct MHD_Daemon *daemon;
     bool metrics; /* the port for Prometheus alone */
-    int port, listening;
+    int port;
+    hone_acceptor door;
     atomic_int calls; /* begun, and not wholly answered */
     atomic_bool draining;
     char *certificate, *key;
@@ -459,39 +460,6 @@ static size_t as_it_is(void *arg, struct MHD_Connection *connection, char *text)
     return strlen(text);
 } /* routes unescape piece by piece */
 
-static int listen_at(const char *host, int port, int *got, hone_status *s) {
-    char service[16];
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
-                    *list = NULL;
-    snprintf(service, sizeof service, "%d", port);
-    const int rc = getaddrinfo(host, service, &hints, &list), on = 1;
-    if (rc) {
-        *s = hone_server_say(HONE_BAD_INPUT, "host '%.100s': %s", host, gai_strerror(rc));
-        return -1;
-    }
-    int fd = -1, why = 0;
-    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-        if ((fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol)) < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, WAITING)) break;
-        why = errno, close(fd), fd = -1;
-    }
-    freeaddrinfo(list);
-    if (fd < 0) {
-        *s = hone_server_say(HONE_IO, "%s port %d: %s", host, port, strerror(why));
-        return -1;
-    }
-    struct sockaddr_storage at;
-    socklen_t n = sizeof at;
-    *got = port;
-    if (!getsockname(fd, (struct sockaddr *)&at, &n))
-        *got = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
-                                              : ((struct sockaddr_in *)&at)->sin_port);
-    return fd;
-}
 static char *file_text(const char *path) {
     FILE *f = fopen(path, "rb");
     char *text = f ? calloc(1, (1 << 20) + 1) : NULL;
@@ -508,8 +476,8 @@ static void front_free(hone_http *f) {
     }
     for (int k = 0; k < 2; k++)
         if (f->stop[k] >= 0) close(f->stop[k]);
+    hone_accept_end(&f->door);
     if (f->daemon) MHD_stop_daemon(f->daemon);
-    if (f->listening >= 0) close(f->listening);
     pthread_mutex_destroy(&f->connecting), pthread_mutex_destroy(&f->rating);
     free(f->certificate), free(f->key), free(f);
 }
@@ -518,7 +486,8 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     hone_status s = HONE_OK;
     hone_http *f = calloc(1, sizeof *f);
     if (!f) return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
-    *f = (hone_http){.server = server, .metrics = metrics, .listening = -1, .stop = {-1, -1}};
+    *f = (hone_http){
+        .server = server, .metrics = metrics, .door = {.fd = -1, .stop = {-1, -1}}, .stop = {-1, -1}};
     pthread_mutex_init(&f->rating, NULL), pthread_mutex_init(&f->connecting, NULL);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const int threads = metrics               ? 1
@@ -529,7 +498,7 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     if (o->certificate && !metrics &&
         (!(f->certificate = file_text(o->certificate)) || !(f->key = file_text(o->key))))
         s = hone_server_say(HONE_IO, "TLS: %s cannot be read", f->certificate ? o->key : o->certificate);
-    if (!s) f->listening = listen_at(o->host, port, &f->port, &s);
+    if (!s) s = hone_accept_at(o->host, port, &f->door, &f->port);
     const struct timeval tick = {0, 250000};
     if (!s && (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->stop) ||
                setsockopt(f->stop[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick) ||
@@ -542,9 +511,8 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     }
     struct MHD_OptionItem options[12];
     int n = 0;
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, f->listening, NULL};
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT,
-                                           o->max_connections < threads ? threads : o->max_connections, NULL};
+    const int most = o->max_connections < threads ? threads : o->max_connections;
+    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, most, NULL};
     options[n++] =
         (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                                 o->max_connections_per_ip > 0 ? o->max_connections_per_ip : 0, NULL};
@@ -557,7 +525,8 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, f->key};
     }
     options[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET;
     if (f->certificate) flags |= MHD_USE_TLS;
     f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, step, f, MHD_OPTION_ARRAY, options,
                                  MHD_OPTION_NOTIFY_COMPLETED, ended, f, MHD_OPTION_NOTIFY_CONNECTION,
@@ -569,6 +538,10 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
         return hone_server_say(HONE_IO, "the server did not start on port %d%s", port,
                                tls ? "; is the certificate one, and the key its own?" : "");
     }
+    if ((s = hone_accept_begin(&f->door, f->daemon, most))) {
+        front_free(f);
+        return s;
+    }
     *out = f;
     return HONE_OK;
 }
@@ -579,18 +552,7 @@ static int busy(const void *f) { return atomic_load(&((hone_http *)f)->calls); }
 static void quiet(void *front) {
     hone_http *f = front;
     atomic_store(&f->draining, true);
-    const int fd = MHD_quiesce_daemon(f->daemon);
-    /* who is connected already, and waits to be accepted, would be reset */
-    for (int n = 0; fd >= 0 && n < WAITING; n++) {
-        struct sockaddr_storage from;
-        socklen_t size = sizeof from;
-        const int one = accept4(fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (one < 0) break;
-        (void)MHD_add_connection(f->daemon, one, (struct sockaddr *)&from,
-                                 size); /* it closes what it refuses */
-    }
-    if (fd >= 0) close(fd);
-    f->listening = -1;
+    hone_accept_end(&f->door);
 }
 static void end(void *f) { front_free(f); }
 const hone_serve_protocol hone_serve_http = {"http", start_http, port_of, busy, quiet, end};
