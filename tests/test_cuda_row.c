@@ -193,6 +193,16 @@ static const row rows[] = {
      "aq = QuantizeLinear(a, o, oz); ad = DequantizeLinear(aq, o, oz); "
      "g2: i8[24, 40, 1, 1] = random(8, -127, 127); gd = DequantizeLinear(g2, vs, e); ag = Conv(ad, gd); y "
      "= QuantizeLinear(ag, o, oz); }"},
+    {"a residual of floats behind integers", 2, 1.6e-2, 6e-2,
+     "graph g (x: f32[2, 32, 9, 11]) -> y { s: f32[] = {0.03}; z: u8[] = {120}; t: f32[] = {0.05}; u: u8[] "
+     "= {110}; e: i8[] = {0}; vs: f32[] = {0.001}; xq = QuantizeLinear(x, s, z); xd = DequantizeLinear(xq, "
+     "s, z); w: i8[32, 32, 1, 1] = random(1, -127, 127); wd = DequantizeLinear(w, vs, e); c = Conv(xd, wd); "
+     "cq = QuantizeLinear(c, t, u); cd = DequantizeLinear(cq, t, u); v: i8[32, 32, 3, 3] = random(2, -127, "
+     "127); vd = DequantizeLinear(v, vs, e); k = Conv(cd, vd) {pads: [1, 1, 1, 1]}; kq = QuantizeLinear(k, "
+     "t, u); kd = DequantizeLinear(kq, t, u); a = Add(cd, kd); aq = QuantizeLinear(a, t, u); ad = "
+     "DequantizeLinear(aq, t, u); m: i8[32, 32, 1, 1] = random(3, -127, 127); md = DequantizeLinear(m, vs, "
+     "e); n = Conv(ad, md); nq = QuantizeLinear(n, t, u); nd = DequantizeLinear(nq, t, u); h = Add(a, nd); "
+     "y = QuantizeLinear(h, t, u); }"},
     {"signed bytes that count from -128 and are padded: a Relu's, through a largest, a Concat and a Reshape",
      6, 0, 0,
      "graph g (x: f32[2, 16, 19, 21]) -> y { s: f32[] = {0.03}; z: i8[] = {7}; t: f32[] = {0.05}; u: i8[] "
