@@ -434,7 +434,8 @@ else:
     got = call(grpc, "ModelInfer", ask_m, timeout="200m")
     check(
         "the client's deadline: %s after %.2f s" % (got[:2], time.time() - began),
-        got[0] == 4 and time.time() - began < 0.9,
+        # a server's silence has another line; curl itself may wait a second more
+        got[:2] == (4, "Deadline Exceeded"),
     )
     got = call(grpc, "Nothing")
     check("no message: %s" % (got[:2],), got[0] == 13)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -421,6 +422,62 @@ static void refused(void **state) {
     assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = "weights"}), "infinite"));
     quant_files_close(&f);
 }
+/* Weights of convolutions and cells, and of all in bodies, also where they are captured: 8 bits a number. */
+static const char rest[] =
+    "graph g (c: bool[], x: f32[1, 8, 6, 6], s: f32[5, 1, 32]) -> y, z, o, b {"
+    " k: f32[16, 8, 3, 3] = random(1); t: f32[16, 16, 2, 2] = random(2); m: f32[6, 200] = random(3);"
+    " w: f32[1, 64, 32] = random(4); r: f32[1, 64, 16] = random(5);"
+    " v: f32[2, 64, 32] = random(6); q: f32[2, 64, 16] = random(7); small: f32[16, 1, 3, 3] = random(8);"
+    ""
+    " h = Conv(x, k) {pads: [1, 1, 1, 1]}; d = Conv(h, small) {group: 16}; y = ConvTranspose(d, t);"
+    " z = LSTM(s, w, r) {hidden_size: 16}; o = LSTM(s, v, q) {hidden_size: 16, direction: \"bidirectional\"};"
+    " b = If(c; x, m) {then_branch: graph t (;p: f32[1, 8, 6, 6], q: f32[6, 200]) -> u { u = MatMul(p, q); },"
+    " else_branch: graph e (;p: f32[1, 8, 6, 6], q: f32[6, 200]) -> u { w: f32[6, 200] = random(11);"
+    " a = MatMul(p, w); c = MatMul(p, q); u = Add(a, c); }}; }";
+static int64_t bytes_in(const char *path) {
+    struct stat s;
+    assert_int_equal(stat(path, &s), 0);
+    return s.st_size;
+}
+static void other_weights(void **state) {
+    (void)state;
+    static const struct {
+        hone_quantizing_weights w;
+        double most, share;
+    } forms[] = {
+        {{.type = "int8"}, 0.012, 0.45},
+        {{.type = "int8", .symmetric = 1}, 0.012, 0.45},
+        {{.type = "int4", .format = "qdq"}, 0.012, 0.45},
+        {{.type = "f8"}, 0.06, 0.45},
+    };
+    quant_files f = quant_files_open(rest);
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+        char *report = NULL;
+        quantized(&f, &(hone_quantizing){.form = "weights", .more = &forms[k].w}, &report);
+        assert_int_equal(count_of(f.to, "DequantizeLinear"), 7); /* the eighth lies in the body */
+        assert_null(strstr(report, "small")), assert_null(strstr(report, "bodies"));
+        const double off = largest_difference(&f), size = (double)bytes_in(f.to) / (double)bytes_in(f.from);
+        if (off > forms[k].most || !(off > 0) || size > forms[k].share)
+            fail_msg("form %zu: off by %g, %g of the size", k, off, size);
+        hone_text_release(report);
+    }
+    const hone_quantizing_weights w = {.type = "int8"};
+    fails_without_memory(&f, &(hone_quantizing){.form = "weights", .threads = 1, .more = &w});
+    quant_files_close(&f);
+}
+/* A constant that something else reads, too, is no weight; nor is an answer. */
+static void weights_for_others(void **state) {
+    (void)state;
+    quant_files f = quant_files_open(
+        "graph g (x: f32[1, 8, 6, 6]) -> y, a, n { k: f32[16, 8, 3, 3] = random(1); n: f32[16, 8, 3, 3] = "
+        "random(2); l: f32[16, 8, 3, 3] = random(3); y = Conv(x, k); a = ReduceSum(k); u = Conv(x, n); "
+        "v = Conv(x, l); }");
+    char *report = NULL;
+    quantized(&f, &(hone_quantizing){.form = "weights"}, &report);
+    assert_int_equal(count_of(f.to, "DequantizeLinear"), 1);
+    hone_text_release(report);
+    quant_files_close(&f);
+}
 static void without_memory(void **state) {
     (void)state;
     quant_files f = quant_files_open(net);
@@ -432,10 +489,12 @@ static void without_memory(void **state) {
 }
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearest),        cmocka_unit_test(fitted),  cmocka_unit_test(solved),
-        cmocka_unit_test(singular),       cmocka_unit_test(written), cmocka_unit_test(layouts_agree),
-        cmocka_unit_test(learned),        cmocka_unit_test(dynamic), cmocka_unit_test(refused),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(nearest),       cmocka_unit_test(fitted),
+        cmocka_unit_test(solved),        cmocka_unit_test(singular),
+        cmocka_unit_test(written),       cmocka_unit_test(layouts_agree),
+        cmocka_unit_test(learned),       cmocka_unit_test(dynamic),
+        cmocka_unit_test(refused),       cmocka_unit_test(without_memory),
+        cmocka_unit_test(other_weights), cmocka_unit_test(weights_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,8 +101,8 @@ typedef struct {
 } hone_quantizing;
 
 /* What forms "weights" and "dynamic" want of hone_quantizing.more; of "dynamic", whose products are of bytes,
-   only `tables` and `block` of those. Only weights of products and tables get fewer bits; what is computed
-   between them stays float. Zero is the default of each. */
+   only `tables` and `block` of those. Weights of products and tables get fewer bits, those of convolutions,
+   recurrent cells and bodies 8; what is computed between them stays float. Zero is the default of each. */
 typedef struct {
     const char *type;   /* "int8", "int4", "nf4" or "f8" (E4M3); NULL: "int4" */
     const char *tables; /* of embeddings: likewise, or "none"; NULL: "int8" */

@@ -213,14 +213,31 @@ static const char *output_name(hone_exporter *x, hone_export_scope *s, int k) {
     return made;
 }
 
+/* What several graphs share is dequantized once, before all of them. */
+static void put_shared_quantized(hone_exporter *x, hone_export_scope *s) {
+    for (int k = 0; k < x->shared.n && !x->status; k++) {
+        hone_export_shared *e = x->shared.at + k;
+        if (!e->many || !e->value->from) continue;
+        if (!e->name) e->name = hone_export_fresh(x, "weights");
+        e->quantized = hone_export_quantized(x, s, e->value->from, e->name, e->name);
+    }
+}
+static void put_quantized(hone_exporter *x, const hone_quantized *from, const char *const *name) {
+    const hone_value *value[] = {from->q, from->scale, from->zero};
+    for (int k = 0; k < 3 && name[k]; k++) hone_export_tensor(x, 5, name[k], value[k]);
+}
+
 static void put_nodes(hone_exporter *x, hone_export_scope *s) {
     const hone_graph *g = s->g;
+    if (!s->up) put_shared_quantized(x, s);
     for (int v = 0; v < g->var.n && !x->status; v++)
         if (g->var.at[v].value && g->var.at[v].tag != HONE_TAG_TENSOR)
             hone_export_list(x, s, hone_export_name(x, s, v), g->var.at[v].value);
     for (int v = 0; v < g->var.n && !x->status; v++) {
         const hone_value *c = g->var.at[v].value;
-        if (c && c->from && !shared_of(x, c) && g->var.at[v].uses) hone_export_quantized(x, s, v);
+        if (c && c->from && !shared_of(x, c) && g->var.at[v].uses)
+            s->quantized[v] =
+                hone_export_quantized(x, s, c->from, g->var.at[v].name, hone_export_name(x, s, v));
     }
     for (int k = 0; k < g->node.n && !x->status; k++) {
         const hone_node *n = g->node.at[k];
@@ -237,13 +254,14 @@ static void put_initializers(hone_exporter *x, const hone_export_scope *s) {
         const hone_export_shared *e = s->up ? NULL : shared_of(x, var->value);
         bool once = e && e->used && strcmp(e->name, var->name) == 0;
         const char *const *q = s->quantized[v];
-        if (q) {
-            const hone_quantized *from = var->value->from;
-            const hone_value *value[] = {from->q, from->scale, from->zero};
-            for (int k = 0; k < 3 && q[k]; k++) hone_export_tensor(x, 5, q[k], value[k]);
-        } else if (var->value && var->tag == HONE_TAG_TENSOR && (once || s->used[v]))
+        if (e && e->quantized && !strcmp(e->name, var->name)) continue;
+        if (q) put_quantized(x, var->value->from, q);
+        else if (var->value && var->tag == HONE_TAG_TENSOR && (once || s->used[v]))
             hone_export_tensor(x, 5, once ? e->name : s->name[v], var->value);
     }
+    for (int k = 0; !s->up && k < x->shared.n && !x->status; k++)
+        if (x->shared.at[k].quantized)
+            put_quantized(x, x->shared.at[k].value->from, x->shared.at[k].quantized);
     for (int k = 0; !s->up && k < x->hoisted.n && !x->status; k++) {
         const hone_export_shared *e = x->shared.at + x->hoisted.at[k];
         hone_export_tensor(x, 5, e->name, e->value);

@@ -106,15 +106,13 @@ void hone_export_quant_mean(hone_exporter *x, hone_export_scope *s, const hone_n
     node.op = "DequantizeLinear";
     hone_export_need(x, &node, types, 21);
 }
-/* Its operands are written with the other constants. */
-void hone_export_quantized(hone_exporter *x, hone_export_scope *s, hone_vid v) {
-    const hone_quantized *from = s->g->var.at[v].value->from;
+const char **hone_export_quantized(hone_exporter *x, hone_export_scope *s, const hone_quantized *from,
+                                   const char *base, const char *out) {
     const hone_value *value[] = {from->q, from->scale, from->zero};
-    const char *base = s->g->var.at[v].name, **in = HONE_NEW_N(x->arena, const char *, MOST_IN),
-               *out = hone_export_name(x, s, v);
+    const char **in = HONE_NEW_N(x->arena, const char *, MOST_IN);
     if (!in) {
         hone_export_no_memory(x);
-        return;
+        return NULL;
     }
     uint32_t dtypes = 0;
     int n = 0;
@@ -134,5 +132,5 @@ void hone_export_quantized(hone_exporter *x, hone_export_scope *s, hone_vid v) {
                                                         : 1};
     hone_export_need(x, &node, dtypes, 21);
     hone_export_put_node(x, s, &node);
-    s->quantized[v] = in;
+    return in;
 }

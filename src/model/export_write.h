@@ -15,6 +15,7 @@ typedef struct { /* a constant; where more than one graph has it, it is written 
     /* many: in the outermost graph; NULL: it has none there, and gets one with the first read */
     const char *name;
     bool used;
+    const char **quantized; /* names of what it is dequantized from, in the outermost graph; NULL: nothing */
 } hone_export_shared;
 typedef struct {
     const hone_value *value;
@@ -104,7 +105,10 @@ void hone_export_quant_matmul(hone_exporter *, hone_export_scope *, const hone_n
 /* hone.QLinearMean and its kin */
 void hone_export_quant_mean(hone_exporter *, hone_export_scope *, const hone_node *);
 /* a constant that was dequantized: the node that does it again */
-void hone_export_quantized(hone_exporter *, hone_export_scope *, hone_vid);
+/* A DequantizeLinear of what a constant was dequantized from: the names of its operands, which are written
+   with the other constants; NULL: no memory. */
+const char **hone_export_quantized(hone_exporter *, hone_export_scope *, const hone_quantized *,
+                                   const char *base, const char *out);
 void hone_export_table(hone_exporter *, hone_export_scope *, const hone_node *); /* hone.Table */
 
 static inline void hone_export_fail(hone_exporter *x, hone_status s) { /* the first one stays */

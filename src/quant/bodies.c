@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bodies: what lies inside bodies of If, Loop, Scan and SequenceMap stays as it is, in every form: here it is
-   said. */
+   bodies: what lies inside bodies of If, Loop, Scan and SequenceMap stays as it is, in every form but
+   weights: here it is said. */
 #include <string.h>
 
 #include "quant/quant.h"
@@ -46,6 +46,7 @@ hone_status hone_quant_nothing(const hone_graph *g, hone_status s, const char *m
                           nodes > 1 ? "," : "; what lies in bodies stays f32:", n, a->program->name, a->name);
     }
     if (nodes > MOST) hone_text_put(&t, " and of %d nodes more", nodes - MOST);
+    if (nodes) hone_text_put(&t, "; form weights makes them smaller");
     s = hone_fail(s, "model '%s' has no %s%s", model, what, t.n && !t.failed ? t.text : "");
     hone_text_free(&t);
     return s;

@@ -147,7 +147,13 @@ static hone_status find(hone_weights_job *w) {
                                  "cannot be quantized",
                                  g->var.at[a->var].name);
     }
-    if (w->layer.n) return HONE_OK;
+    if (!w->dynamic) HONE_TRY(hone_weights_rest_find(w));
+    if (w->layer.n || w->rest.n) return HONE_OK;
+    if (!w->dynamic)
+        return hone_fail(HONE_NOT_SUPPORTED,
+                         "model '%s' has no weights for this form: no constant matrix of f32 "
+                         "with at least %d rows, no table, no other weights of at least %d numbers",
+                         w->job->model, LEAST_ROWS, HONE_WEIGHTS_REST);
     return hone_quant_nothing(g, HONE_NOT_SUPPORTED, w->job->model,
                               "MatMul, Gemm or Gather with a constant matrix of f32 outside of bodies: there "
                               "are no weights for this form");
@@ -305,6 +311,18 @@ static void tell(const hone_weights_job *w) {
         if (a->lost_out >= 0) hone_text_put(t, ", \"seen\": %lld", (long long)a->rows);
         hone_text_put(t, "%s}", a->by ? ", \"smoothed\": true" : "");
     }
+    for (int k = 0; k < w->rest.n; k++) {
+        const hone_weights_rest *a = w->rest.at + k;
+        hone_text_put(t, "%s{\"name\": ", k || w->layer.n ? ", " : "");
+        hone_text_json(t, a->graph->var.at[a->var].name);
+        hone_text_put(t, ", \"node\": ");
+        hone_text_json(t, a->reader->name);
+        hone_text_put(
+            t, ", \"table\": false, \"type\": \"%s\", \"rows\": %lld, \"columns\": %lld, \"block\": %lld",
+            a->kind->name, (long long)a->k, (long long)a->n, (long long)a->k);
+        put_db(t, "weights_db", a->lost);
+        hone_text_put(t, "}");
+    }
     hone_text_put(t, "]");
 }
 static hone_status work(hone_quant_job *job, bool dynamic) {
@@ -317,6 +335,7 @@ static hone_status work(hone_quant_job *job, bool dynamic) {
     if (!s && dynamic && job->wish->data.n > 0) s = hone_weights_smooth(&w);
     if (!s) s = learns ? hone_weights_learn(&w) : round_all(&w, false);
     if (!s) s = measure(&w);
+    if (!s) s = hone_weights_rest_round(&w);
     if (!s) tell(&w);
     if (!s) s = w.written ? write_qdq(&w) : write_nbits(&w);
     for (int k = 0; k < w.layer.n; k++) {
@@ -324,7 +343,7 @@ static hone_status work(hone_quant_job *job, bool dynamic) {
         hone_vec_free(&w.layer.at[k].reader);
         hone_free(w.layer.at[k].by);
     }
-    hone_vec_free(&w.layer);
+    hone_vec_free(&w.layer), hone_vec_free(&w.rest);
     return s;
 }
 hone_status hone_quant_weights(hone_quant_job *job) { return work(job, false); }

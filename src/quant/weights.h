@@ -82,6 +82,8 @@ hone_value *hone_weights_packed_zeros(const hone_weights *); /* u8[n, bytes of b
 /* f32[n, blocks], [blocks, n], or in one line */
 hone_value *hone_weights_scales(const hone_weights *, bool transposed, bool flat);
 hone_value *hone_weights_bnb4(const hone_weights *); /* u8[n * k / 2], high bits first */
+/* A level as a byte of type t, one of the kind's `stored`. */
+void hone_weights_put(const hone_weights *, hone_dtype t, uint8_t *to, int level);
 /* `turned`: a tensor [n, k], blocks along its last dim; else [k, n]. */
 /* unsigned_: also where there is no zero point */
 hone_value *hone_weights_levels(const hone_weights *, bool turned, bool unsigned_);

@@ -6,7 +6,11 @@
 #include "quant/edit.h"
 #include "quant/weights.h"
 
-enum { HONE_WEIGHTS_SAMPLES = 128 }; /* of the caller's, where he does not say how many */
+enum {
+    HONE_WEIGHTS_SAMPLES = 128, /* of the caller's, where he does not say how many */
+    HONE_WEIGHTS_REST =
+        1024, /* numbers that weights of no product have at least: below, a file hardly shrinks */
+};
 typedef struct {
     hone_vid var;
     bool turned; /* stored [n, k]: Gemm with transB, tables */
@@ -19,6 +23,16 @@ typedef struct {
     int64_t rows;    /* that samples showed */
     float *by;       /* dynamic: [k], what it reads is multiplied by before it is rounded; NULL: nothing */
 } hone_weights_layer;
+typedef struct { /* weights of what is no product, or lies in a body (weights_rest.c) */
+    hone_graph *graph;
+    hone_vid var;
+    const hone_node *reader; /* the first */
+    int axis;                /* along which each index has a scale */
+    bool other;              /* something reads it that takes no weights */
+    const hone_weights_kind *kind;
+    int64_t n, k;
+    double lost;
+} hone_weights_rest;
 typedef struct {
     hone_quant_job *job;
     hone_quantizing_weights wish;               /* defaults filled in */
@@ -26,12 +40,17 @@ typedef struct {
     bool dynamic;                               /* what is read is rounded too */
     bool written;                               /* as DequantizeLinear, not com.microsoft's ops */
     hone_vec(hone_weights_layer) layer;
+    hone_vec(hone_weights_rest) rest;
 } hone_weights_job;
 
 /* w[n][k], to be freed; NULL: no memory */
 float *hone_weights_rows(const hone_weights_job *, const hone_weights_layer *);
 /* Quantizes every matrix by what samples show that its layer reads, first layers first. */
 hone_status hone_weights_learn(hone_weights_job *) HONE_CHECKED;
+/* weights_rest.c: all other weights, after those of `layer` are found; their constants become what they are
+   dequantized to. */
+hone_status hone_weights_rest_find(hone_weights_job *) HONE_CHECKED;
+hone_status hone_weights_rest_round(hone_weights_job *) HONE_CHECKED;
 /* weights_dynamic.c: what each layer's inputs are multiplied by; products in bytes, whose inputs are rounded
    once for all that read them. */
 typedef struct {

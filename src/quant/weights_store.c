@@ -49,7 +49,7 @@ hone_value *hone_weights_bnb4(const hone_weights *q) {
 }
 /* A level as the type has it: unsigned with a zero point, signed around the middle without one, or a float's
    byte. */
-static void put(const hone_weights *q, hone_dtype t, uint8_t *to, int level) {
+void hone_weights_put(const hone_weights *q, hone_dtype t, uint8_t *to, int level) {
     if (!q->kind->uniform)
         hone_dtype_store(t, to, HONE_F32, (hone_scalar){.f32 = q->kind->code[level]}, false);
     else *to = (uint8_t)(t == q->kind->stored[1] ? level - q->kind->middle : level);
@@ -59,7 +59,8 @@ hone_value *hone_weights_levels(const hone_weights *q, bool turned, bool unsigne
     hone_value *v = t ? tensor(t, turned ? q->n : q->k, turned ? q->k : q->n, 0) : NULL;
     for (int64_t n = 0; v && n < q->n; n++)
         for (int64_t k = 0; k < q->k; k++)
-            put(q, t, (uint8_t *)v->data + (turned ? n * q->k + k : k * q->n + n), q->level[n * q->k + k]);
+            hone_weights_put(q, t, (uint8_t *)v->data + (turned ? n * q->k + k : k * q->n + n),
+                             q->level[n * q->k + k]);
     return v;
 }
 hone_value *hone_weights_zeros(const hone_weights *q, bool turned) {

@@ -159,7 +159,7 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
     hone_text_json(report, model);
     hone_text_put(report, ", \"output\": ");
     hone_text_json(report, to);
-    if (!s) hone_quant_bodies(g, report);
+    if (!s && form != hone_quant_weights) hone_quant_bodies(g, report);
     if (!s) s = form == hone_quant_static ? form(&job) : hone_quant_judged(&job, form);
     if (!s) s = hone_graph_export_file(job.result ? job.result : job.graph, to, &e);
     if (wish->seconds)
