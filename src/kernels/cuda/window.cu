@@ -52,6 +52,13 @@ typedef float store;
 #define WHOLE 0
 #define AS_F32 TO_F32
 #endif
+#if WHOLE && KIND == LARGEST /* conversions run at a quarter of the rate: none a tap */
+typedef int total;
+#define LEAST (-65536)
+#else
+typedef float total;
+#define LEAST BITS_F32(0xff800000u)
+#endif
 enum {
     THREADS = 128,
     /* of the image, that a thread's windows see */
@@ -82,7 +89,7 @@ DEVICE void store_piece(store *p, const piece *v) {
     else if (sizeof(store) * WIDTH == 2) *(u16 *)p = v->half;
     else *p = v->one[0];
 }
-DEVICE float end(float sum, float bias, int whole, float residual) {
+DEVICE float end(total sum, float bias, int whole, float residual) {
     (void)bias, (void)whole, (void)residual;
 #if WHOLE
     const int v = (int)sum;
@@ -111,14 +118,18 @@ DEVICE void load_row(piece to[COLUMNS], const hone_cuda_window *a, const place *
                 to[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)ZERO;
     }
 }
-DEVICE float added(float sum, store pixel, float w) {
+DEVICE total added(total sum, store pixel, float w) {
+#if WHOLE && KIND == LARGEST
+    const int v = (int)pixel - (ZERO);
+    return v > sum ? v : sum;
+#endif
     const float f = TO_F32(pixel);
     if (KIND == DEPTHWISE) return fmaf(f, w, sum);
     if (KIND == LARGEST) return f > sum || f != f ? f : sum;
     return sum + f;
 }
 /* line l's outputs */
-DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[STRIP][WIDTH],
+DEVICE void leave(const hone_cuda_window *a, const place *at, int l, total sum[STRIP][WIDTH],
                   const float bias[WIDTH], const int whole[WIDTH]) {
     UNROLL for (int s = 0; s < STRIP; s++) {
         const int x = at->strip * STRIP + s, line = at->line0 + l;
@@ -136,9 +147,11 @@ DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[S
             part = 1.0f / (float)(rows * columns);
         }
         if (a->residual) before = load_piece((const store *)a->residual + pixel * a->channels + at->channel);
-        UNROLL for (int e = 0; e < WIDTH; e++)
-            out.one[e] = FROM_F32(
-                end(sum[s][e] * part, bias[e], whole[e], a->residual ? AS_F32(before.one[e]) : 0.0f));
+        UNROLL for (int e = 0; e < WIDTH; e++) {
+            total v = sum[s][e];
+            if (KIND == AVERAGE || KIND == AVERAGE_ALL) v *= part;
+            out.one[e] = FROM_F32(end(v, bias[e], whole[e], a->residual ? AS_F32(before.one[e]) : 0.0f));
+        }
         store_piece((store *)a->y + pixel * a->pitch_y + at->channel, &out);
     }
 }
@@ -152,7 +165,8 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     at.x0 = at.strip * STRIP * STRIDE - a->pad_x, at.y0 = at.line0 * STRIDE - a->pad_y;
     at.corner =
         (const store *)a->x + (((i64)at.n * a->height + at.y0) * a->width + at.x0) * a->pitch_x + at.channel;
-    float bias[WIDTH], sum[LINES][STRIP][WIDTH];
+    float bias[WIDTH];
+    total sum[LINES][STRIP][WIDTH];
     int whole[WIDTH];
     launch_next();
     if ((u32)at.strip >= strips) return;
@@ -165,7 +179,7 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     UNROLL for (int l = 0; l < LINES; l++)
         UNROLL for (int s = 0; s < STRIP; s++)
             UNROLL for (int e = 0; e < WIDTH; e++)
-                sum[l][s][e] = KIND == LARGEST ? BITS_F32(0xff800000u) : 0.0f;
+                sum[l][s][e] = KIND == LARGEST ? LEAST : 0;
 #if AHEAD
     float w[KERNEL_Y][KERNEL_X][WIDTH];
     UNROLL for (int k = 0; k < KERNEL_Y * KERNEL_X && KIND == DEPTHWISE; k++)
