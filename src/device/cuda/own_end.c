@@ -16,7 +16,9 @@ typedef struct {
     hone_printer *to;
     int acc;
     int32_t scale; /* the expression that is computed ahead, a number a column; -1: none */
-    bool bare;     /* the sum is read without its bias */
+    int more;      /* a constant of f32, another number a column; -1: none */
+    int64_t more_at;
+    bool bare; /* the sum is read without its bias */
     bool tame; /* no number or scale is so large or small that a quotient's steps could leave f32's range */
     bool fits;
 } ending;
@@ -64,6 +66,16 @@ static bool is_scale(const ending *e, int32_t x, bool *columns) {
     return kind == HONE_END_COLUMN || kind == HONE_END_NUMBER;
 }
 static void see(ending *e, float v) { e->fits &= isfinite(v) != 0, e->tame &= fabsf(v) <= 0x1p20f; }
+static void see_column(ending *e, int tensor, int64_t at) {
+    if (!e->p->m.integers) return;
+    const char *v = constant_of(e, tensor);
+    e->tame &= v != NULL;
+    for (int64_t k = 0; v && k < hone_own_columns_of(&e->p->m); k++) {
+        float one;
+        memcpy(&one, v + (at + k) * 4, 4);
+        see(e, one);
+    }
+}
 static bool number_at(const ending *e, int32_t x, float *out) { /* one of f32, the same for all */
     const hone_x *n = e->c->instance->x + x;
     int64_t at = 0;
@@ -95,6 +107,16 @@ static bool computed_ahead(ending *e, int32_t x) {
     e->scale = x, e->to->said[x] = "bias";
     for (int64_t k = 0; k < hone_own_columns_of(&e->p->m); k++) see(e, scale_at(e, x, k).f32);
     return true;
+}
+/* Kernels have room for one number a column, and read another where that is. */
+static bool another_column(ending *e, int tensor, int64_t at) {
+    const int64_t columns = hone_own_columns_of(&e->p->m);
+    if (!e->p->m.integers || e->p->depthwise || !constant_of(e, tensor) ||
+        (e->scale < 0 && !constant_of(e, e->p->bias)) || (e->more >= 0 && e->more != tensor))
+        return false;
+    e->more = tensor, e->more_at = at;
+    e->to->held[tensor] = hone_arena_text(e->to->arena, "column_at(a, n, %lld)", (long long)columns);
+    return e->to->held[tensor] != NULL;
 }
 /* ---- cheaper words of bytes' arithmetic; the values are the same ---- */
 static const char *text_of(ending *e, int32_t x) {
@@ -131,8 +153,11 @@ static const hone_x *clamp_of(const ending *e, int32_t x, float *low, float *hig
     const hone_x *sum = fn_of(e, n->a, HONE_FN_add);
     return fn_of(e, n->a, HONE_FN_round) || (sum && fn_of(e, sum->a, HONE_FN_round)) ? n : NULL;
 }
+static const char beside[] = "beside_at(a, batch, m, n)";
+static bool reads_beside(ending *e) { return e->p->beside = e->p->m.integers && !e->p->depthwise; }
 /* The kernel reads bytes of a residual without their sign, and has 2^23 more. */
 static const char *residual_less(const ending *e, int zero) {
+    if (e->p->beside) return hone_arena_text(e->to->arena, "(%s - %d.0f)", beside, zero);
     const bool has_sign = e->c->instance->tensor[e->p->residual].dtype == HONE_DTYPE_I8;
     return hone_arena_text(e->to->arena,
                            has_sign ? "(BITS_F32(F32_BITS(residual) ^ 0x80u) - %d.0f)" : "(residual - %d.0f)",
@@ -240,9 +265,8 @@ static void look(ending *e, int32_t x, bool clamped) {
                 e->to->held[n->a] = text;
                 return;
             }
-            if (kind != HONE_END_RESIDUAL || !hone_own_is_byte(in->tensor[e->p->m.c].dtype) ||
-                (e->p->residual >= 0 && e->p->residual != n->a))
-                break;
+            if (kind != HONE_END_RESIDUAL || (e->p->residual >= 0 && e->p->residual != n->a)) break;
+            if (!hone_own_is_byte(in->tensor[e->p->m.c].dtype) && !reads_beside(e)) break;
             e->p->residual = n->a, e->p->residual_at = at;
             const char *text = residual_less(e, 0);
             e->to->held[n->a] = text ? hone_arena_text(e->to->arena, "((int)%s)", text) : NULL;
@@ -262,15 +286,21 @@ static void look(ending *e, int32_t x, bool clamped) {
         const bool told = (e->c->constant && e->c->constant[n->a]) ||
                           in->tensor[n->a].role == HONE_ROLE_TEMP; /* else it may be stored as halves */
         if (kind == HONE_END_COLUMN && told && stored == HONE_DTYPE_F32) {
-            if (e->scale >= 0) break;
-            if (e->p->bias >= 0 && e->p->bias != n->a) break;
+            see_column(e, n->a, at);
+            if (e->scale >= 0 || (e->p->bias >= 0 && e->p->bias != n->a)) {
+                if (another_column(e, n->a, at)) return;
+                break;
+            }
             e->p->bias = n->a, e->p->bias_at = at, e->to->held[n->a] = "bias";
             return;
         }
         if (kind == HONE_END_RESIDUAL) { /* which kernels read as they store */
-            if (hone_own_is_byte(in->tensor[e->p->m.c].dtype)) break;
+            const bool other = hone_own_is_byte(in->tensor[e->p->m.c].dtype);
             if (e->p->residual >= 0 && e->p->residual != n->a) break;
-            e->p->residual = n->a, e->p->residual_at = at, e->to->held[n->a] = "residual";
+            if (other && !reads_beside(e)) break;
+            e->p->residual = n->a, e->p->residual_at = at;
+            e->to->held[n->a] = other ? beside : "residual";
+            e->tame = false; /* it may be as large as it likes */
             return;
         }
         break;
@@ -299,6 +329,19 @@ static int32_t before_rounding(const ending *e, int32_t x) {
     const hone_x *round = fn_of(e, x, HONE_FN_round);
     return round && e->to->said[x] ? round->a : x;
 }
+/* What is computed ahead, or the bias, and behind it the other number of each column. */
+static hone_status gather(hone_arena *arena, const ending *e) {
+    hone_own_product *p = e->p;
+    const int64_t n = hone_own_columns_of(&p->m);
+    const size_t bytes = (size_t)n * sizeof(float);
+    float *to = HONE_NEW_N(arena, float, 2 * n);
+    if (!to) return hone_steps_no_memory();
+    for (int64_t k = 0; e->scale >= 0 && k < n; k++) to[k] = scale_at(e, e->scale, k).f32;
+    if (e->scale < 0) memcpy(to, constant_of(e, p->bias) + p->bias_at * 4, bytes);
+    if (e->more >= 0) memcpy(to + n, constant_of(e, e->more) + e->more_at * 4, bytes);
+    p->scale = to, p->scales = e->more >= 0 ? 2 : 1, p->bias = -1;
+    return HONE_OK;
+}
 hone_status hone_own_end(hone_arena *arena, const hone_device_call *c, int stage, hone_own_product *p) {
     enum { MOST_TEXT = 3000 };
     p->bias = p->residual = p->whole = -1, p->epilogue = NULL, p->scale = NULL;
@@ -319,17 +362,13 @@ hone_status hone_own_end(hone_arena *arena, const hone_device_call *c, int stage
                 .to = &printer,
                 .acc = c->instance->stage[stage].tensor,
                 .scale = -1,
+                .more = -1,
                 .tame = true,
                 .fits = z->saturate == hone_own_is_byte(c->instance->tensor[p->m.c].dtype) && !z->reduce &&
                         !z->skip};
     if (!s) look(&e, z->value, z->saturate);
     if (!s && e.bare && p->whole >= 0) e.fits = false; /* with its bias here, and without it there */
-    if (!s && e.fits && e.scale >= 0) {
-        const int64_t n = hone_own_columns_of(&p->m);
-        float *scale = HONE_NEW_N(arena, float, n);
-        for (int64_t k = 0; scale && k < n; k++) scale[k] = scale_at(&e, e.scale, k).f32;
-        if (!(p->scale = scale)) s = hone_steps_no_memory();
-    }
+    if (!s && e.fits && (e.scale >= 0 || e.more >= 0)) s = gather(arena, &e);
     if (!s && e.fits) {
         const int type = c->instance->x[z->value].type;
         const bool sums = c->instance->tensor[p->m.c].dtype == HONE_DTYPE_I32;

@@ -440,7 +440,8 @@ hone_status hone_own_product_take(hone_arena *arena, hone_cuda *device, const ho
         const hone_dtype r = in->tensor[p->residual].dtype;
         own.residual = (hone_own_place){p->residual, false, p->residual_at * hone_dtypes[r].bytes};
         c->pitch_residual = c->pitch_c, c->batch_residual = c->batch_c;
-        if (r != y && !(hone_own_is_byte(r) && hone_own_is_byte(y))) { /* of bytes the end knows the sign */
+        if (r != y && !p->beside &&
+            !(hone_own_is_byte(r) && hone_own_is_byte(y))) { /* of bytes the end knows the sign */
             hone_own_copy copy = {.padded = columns, .from = r, .to = y};
             if (!axes_of(&copy, (const hone_axes *const[]){&p->batch, &p->rows, &p->columns}, 3, 2) ||
                 out->n_launch >= 2)
@@ -484,6 +485,8 @@ hone_status hone_own_product_take(hone_arena *arena, hone_cuda *device, const ho
     }
     hone_text text = {0};
     prelude(&text);
+    if (p->beside)
+        hone_text_put(&text, "#define BESIDE_TYPE %d\n", (int)hone_own_type(in->tensor[p->residual].dtype));
     hone_status s = hone_cuda_contract_print(&text, &own.product, &own.way);
     if (!s)
         s = hone_own_finish(arena, &text, hone_cuda_contract_names[own.way.unit], &own,

@@ -20,8 +20,12 @@ struct hone_own_product {
     const char *epilogue;
     int ref, bias, residual, whole; /* of packed weights; tensors, or -1 */
     int64_t bias_at, residual_at, whole_at;
-    const float *scale; /* of bytes, in the place of the bias: a number a column that was computed ahead */
-    bool blas;          /* by cuBLASLt, with these ends; it has a choice at all */
+    /* of bytes, in the place of the bias: a number a column that was computed ahead; `scales` of them one
+       behind the other */
+    const float *scale;
+    int scales;
+    bool beside; /* the residual is stored otherwise than C: the kernel reads it by itself */
+    bool blas;   /* by cuBLASLt, with these ends; it has a choice at all */
     int ends;
     bool chooses;
     /* what is packed behind the weights, and where: a bias in halves, scales, whole numbers that sums begin

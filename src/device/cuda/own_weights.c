@@ -19,7 +19,8 @@ typedef struct {
     const char *bias; /* f32, behind the weights; NULL: none */
     int64_t n_bias, bias_at;
     int64_t each;       /* so many columns have numbers of their own */
-    const float *scale; /* likewise */
+    const float *scale; /* likewise, scale_bytes of them */
+    size_t scale_bytes;
     int64_t scale_at, whole_at;
     const char *whole; /* i32: what the sums of whole numbers begin with; NULL: 0 */
     bool begins;       /* with something, at whole_at */
@@ -90,7 +91,7 @@ static void begin(const packing *p, const int8_t *row, int64_t r, char *to) {
 }
 static void pack(const void *arg, void *dst, int part, int parts) {
     const packing *p = arg;
-    if (!part && p->scale) memcpy((char *)dst + p->scale_at, p->scale, (size_t)p->each * 4);
+    if (!part && p->scale) memcpy((char *)dst + p->scale_at, p->scale, p->scale_bytes);
     if (p->depthwise) { /* f32, taps outermost */
         float *to = dst;
         if (p->begins && !part) memcpy((char *)dst + p->whole_at, p->whole, (size_t)p->each * 4);
@@ -147,6 +148,7 @@ hone_status hone_own_weights(const hone_device_call *c, hone_own_product *p, hon
                  .begins = hone_own_begins(p),
                  .zero_a = p->depthwise ? 0 : p->zero_a};
     k.each = hone_own_columns_of(m);
+    k.scale_bytes = (size_t)p->scales * (size_t)k.each * 4;
     if (p->whole >= 0) {
         const hone_ref r_whole = c->ref[p->whole];
         k.whole =
@@ -174,7 +176,7 @@ hone_status hone_own_weights(const hone_device_call *c, hone_own_product *p, hon
                            k.zero,
                            k.zero_a,
                            k.begins,
-                           hash(k.scale, (size_t)k.each * 4),
+                           hash(k.scale, k.scale_bytes),
                            hash(k.whole, (size_t)k.each * 4)};
     k.source =
         (const char *)hone_packs_constant(c->packs, r.base) + r.offset + m->at_b * hone_dtypes[k.from].bytes;
@@ -186,7 +188,9 @@ hone_status hone_own_weights(const hone_device_call *c, hone_own_product *p, hon
         k.bias = (const char *)hone_packs_constant(c->packs, e.base) + e.offset + p->bias_at * 4;
         *bytes = k.bias_at + k.n_bias * hone_dtypes[k.to].bytes;
     }
-    if (p->scale) k.scale_at = p->packed_scale = hone_round_up(*bytes, 256), *bytes = k.scale_at + k.each * 4;
+    if (p->scale)
+        k.scale_at = p->packed_scale = hone_round_up(*bytes, 256),
+        *bytes = k.scale_at + (int64_t)k.scale_bytes;
     if (k.begins) k.whole_at = p->packed_whole = hone_round_up(*bytes, 256), *bytes = k.whole_at + k.each * 4;
     const hone_packing of = {.source = k.source,
                              .source_bytes = 0,

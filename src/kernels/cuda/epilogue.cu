@@ -4,8 +4,9 @@
 
    Filled in by the printer: IN_TYPE (of both factors; U8: of A, B has signed bytes), OUT_TYPE, EPILOGUE(v):
    an expression of the sum v, a float, or an int where factors are 8 bits, that may use batch, m, n, bias,
-   whole, residual and a->…; USES_BIAS, USES_WHOLE, USES_RESIDUAL: whether it does. A residual of bytes comes
-   as byte_up makes it: 2^23 + the byte, read without a sign. */
+   whole, residual, column_at, beside_at and a->…; USES_BIAS, USES_WHOLE, USES_RESIDUAL: whether it does. A
+   residual of bytes comes as byte_up makes it: 2^23 + the byte, read without a sign. BESIDE_TYPE: of a
+   residual that is stored otherwise than C is; where there is none, nothing. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define F32_TYPE 3
@@ -93,6 +94,27 @@ DEVICE float residual_at(const hone_cuda_contract *a, int batch, int m, int n) {
     return OUT_F32(
         ((const out_store *)a->residual)[batch * a->batch_residual + (i64)m * a->pitch_residual + n]);
 }
+/* Behind the numbers that stand for the bias: more of them. */
+DEVICE float column_at(const hone_cuda_contract *a, int n, int from) {
+    return ((const float *)a->bias)[from + (n < a->n ? n : a->n - 1)];
+}
+#ifdef BESIDE_TYPE
+DEVICE float beside_at(const hone_cuda_contract *a, int batch, int m, int n) {
+    m = m < a->m ? m : a->m - 1, n = n < a->n ? n : a->n - 1;
+    const i64 at = batch * a->batch_residual + (i64)m * a->pitch_residual + n;
+#if BESIDE_TYPE == F16_TYPE
+    return f16_f32(((const u16 *)a->residual)[at]);
+#elif BESIDE_TYPE == BF16_TYPE
+    return bf16_f32(((const u16 *)a->residual)[at]);
+#elif BESIDE_TYPE == S8_TYPE
+    return (float)((const i8 *)a->residual)[at];
+#elif BESIDE_TYPE == U8_TYPE
+    return (float)((const u8 *)a->residual)[at];
+#else
+    return ((const float *)a->residual)[at];
+#endif
+}
+#endif
 /* Two neighbours of a row, as they are stored: by one load, where those lie together in memory as well. */
 typedef union {
     out_store one[2];
