@@ -8,7 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LEAST_HELD = 8 << 20, MOST_HELD = 64 << 20, MOST_READERS = 3 };
+enum {
+    LEAST_HELD = 8 << 20,
+    MOST_HELD = 64 << 20,
+    MOST_READERS = 3,
+    MOST_TRIALS = 64 /* at a time: each is half a dozen nodes, which take memory of their own */
+};
 
 /* ---- histograms ---------------------------------------------------------------------------------------- */
 int64_t hone_quant_held(const hone_graph *g) {
@@ -329,13 +334,13 @@ static bool try_ranges(const hone_quant_job *job, hone_quant_plan *p, hone_graph
     return true;
 }
 static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, const trials *t,
-                              hone_quant_run *run, const int64_t *sample, int n) {
+                              hone_quant_run *run, const int64_t *sample, int n, double done) {
     hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)),
                **out = hone_alloc(sizeof *out * (size_t)(2 * t->n + 1));
     double *sum = hone_alloc(sizeof *sum * (size_t)(2 * t->n + 1));
     hone_status s = in && out && sum ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < n && !s && !(k && hone_quant_late(job, 0.5, "ranges tried on some samples")); k++) {
-        s = hone_quant_tell(job, 0.2 + 0.1 * k / n, "which ranges");
+        s = hone_quant_tell(job, 0.2 + 0.08 * done, "which ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
         if (!s && (s = job->runner.run(run, in, out)))
             s = hone_fail_at(s, "sample %lld: ", (long long)sample[k] + 1);
@@ -351,30 +356,20 @@ static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, con
     hone_free(in), hone_free(out), hone_free(sum);
     return s;
 }
-hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample, int n) {
-    const char *wished = job->wish->observer;
+/* Ranges of classes from *from on, as many as a graph holds together; *from: the next one. */
+static hone_status choose_some(const hone_quant_job *job, hone_quant_plan *p, int *from,
+                               const int64_t *sample, int n) {
     hone_graph *g = NULL;
     hone_quant_run *run = NULL;
     trials t = {0};
     vids out = {0};
-    if (wished) {
-        for (int o = 0; o < HONE_OBSERVERS; o++)
-            if (!strcmp(wished, hone_observer_names[o])) {
-                hone_quant_choose_all(p, (hone_observer)o);
-                return HONE_OK;
-            }
-        return hone_fail(
-            HONE_BAD_INPUT,
-            "observer '%s': there are minmax, average, percentile, percentile99.9, entropy and mse", wished);
-    }
-    hone_quant_choose_all(p, HONE_OBSERVE_MINMAX);
-    HONE_TRY(hone_graph_copy(p->graph, &g));
-    const int nodes = g->node.n;
     hone_vec(int) after = {0};
     bool ok = true;
-    for (int k = 0; ok && k < p->class.n; k++) {
+    HONE_TRY(hone_graph_copy(p->graph, &g));
+    const int nodes = g->node.n, first = *from;
+    for (; ok && *from < p->class.n && t.n < MOST_TRIALS; ++*from) {
         const int before = t.n;
-        ok = try_ranges(job, p, g, k, &t, &out);
+        ok = try_ranges(job, p, g, *from, &t, &out);
         for (int i = before; i < t.n; i++)
             for (int node = 0; ok && node < t.at[i].nodes; node++) ok = hone_push(&after, t.at[i].reader);
     }
@@ -389,9 +384,26 @@ hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, con
     } else {
         hone_graph_index(g);
         s = job->runner.open(job->runner.context, g, &run);
-        if (!s) s = run_trials(job, p, &t, run, sample, n);
+        if (!s) s = run_trials(job, p, &t, run, sample, n, (double)first / p->class.n);
         if (run) job->runner.close(run);
     }
+    hone_vec_free(&t), hone_vec_free(&out);
+    return s;
+}
+hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample, int n) {
+    const char *wished = job->wish->observer;
+    hone_status s = HONE_OK;
+    for (int o = 0; wished && o < HONE_OBSERVERS; o++)
+        if (!strcmp(wished, hone_observer_names[o])) {
+            hone_quant_choose_all(p, (hone_observer)o);
+            return HONE_OK;
+        }
+    if (wished)
+        return hone_fail(
+            HONE_BAD_INPUT,
+            "observer '%s': there are minmax, average, percentile, percentile99.9, entropy and mse", wished);
+    hone_quant_choose_all(p, HONE_OBSERVE_MINMAX);
+    for (int from = 0; from < p->class.n && !s;) s = choose_some(job, p, &from, sample, n);
     for (int k = 0; k < p->class.n && !s; k++) {
         hone_quant_class *c = p->class.at + k;
         for (int o = 0; o < HONE_OBSERVERS; o++)
@@ -399,6 +411,5 @@ hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, con
                 c->observer = o;
         c->range = hone_observer_range((hone_observer)c->observer, c->seen, levels_of(p), p->symmetric);
     }
-    hone_vec_free(&t), hone_vec_free(&out);
     return s;
 }

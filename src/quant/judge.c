@@ -3,11 +3,13 @@
 #include "quant/judge.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
     MOST_KINDS =
-        128 /* columns of an output that are measured each by itself: boxes and scores beside each other */
+        128, /* columns of an output that are measured each by itself: boxes and scores beside each other */
+    MOST_KEPT = 64 << 10 /* bytes of an output that are kept in memory for every sample */
 };
 
 /* ---- one output of one sample -------------------------------------------------------------------------- */
@@ -69,6 +71,32 @@ static hone_status run_sample(const hone_quant_judge *j, hone_quant_run *run, in
     if (s) s = hone_fail_at(s, "sample %lld: ", (long long)j->sample[k] + 1);
     return s;
 }
+/* Answers of many numbers go to a file without a name; where there can be none they stay in memory. */
+static hone_status put_away(hone_quant_judge *j, int k) {
+    for (int i = k * j->n_out; i < (k + 1) * j->n_out; i++) {
+        hone_value *v = j->want[i], *shell = NULL;
+        if (v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING || v->bytes <= MOST_KEPT) continue;
+        if (!j->file && !(j->file = tmpfile())) return HONE_OK;
+        if (fseeko(j->file, 0, SEEK_END) || (j->place[i] = (int64_t)ftello(j->file)) < 0 ||
+            fwrite(v->data, 1, v->bytes, j->file) != v->bytes || fflush(j->file))
+            return HONE_OK; /* it is full, perhaps */
+        HONE_TRY(hone_value_shell(v->dtype, v->dim, v->rank, &shell));
+        hone_value_drop(v);
+        j->want[i] = shell;
+    }
+    return HONE_OK;
+}
+static hone_status bring(const hone_quant_judge *j, int i, hone_value **out) {
+    hone_value *v = j->want[i];
+    *out = NULL;
+    if (v->tag != HONE_TAG_TENSOR || v->data || !v->bytes) return *out = hone_value_hold(v), HONE_OK;
+    HONE_TRY(hone_value_tensor(v->dtype, v->dim, v->rank, out));
+    if (!fseeko(j->file, (off_t)j->place[i], SEEK_SET) &&
+        fread((*out)->data, 1, v->bytes, j->file) == v->bytes)
+        return HONE_OK;
+    hone_value_drop(*out), *out = NULL;
+    return hone_fail(HONE_IO, "the float model's answers cannot be read back from a temporary file");
+}
 /* The tokens of sample k, kept for every graph that is judged. */
 static hone_status keep_tokens(hone_quant_judge *j, const hone_graph *g, int k, hone_value *const *in) {
     if (!j->tokens) return HONE_OK;
@@ -83,12 +111,14 @@ hone_status hone_quant_judge_open(const hone_quant_job *job, const hone_graph *g
     hone_quant_run *run = NULL;
     const bool tokens = job->wish->metric && !strcmp(job->wish->metric, "perplexity");
     j.want = hone_alloc(sizeof *j.want * ((size_t)n * (size_t)j.n_out + 1));
+    j.place = hone_alloc(sizeof *j.place * ((size_t)n * (size_t)j.n_out + 1));
     if (tokens) j.tokens = hone_alloc(sizeof *j.tokens * (size_t)n);
-    hone_status s = in && j.want && (j.tokens || !tokens) ? HONE_OK : hone_quant_no_memory();
+    hone_status s = in && j.want && j.place && (j.tokens || !tokens) ? HONE_OK : hone_quant_no_memory();
     if (!s) s = hone_quant_open(job, g, NULL, 0, &run);
     for (int k = 0; k < n && !s; k++) {
         s = run_sample(&j, run, k, in, j.want + (size_t)k * (size_t)j.n_out);
         if (!s) s = keep_tokens(&j, g, k, in);
+        if (!s) s = put_away(&j, k);
         drop(in, j.n_in);
     }
     if (run) job->runner.close(run);
@@ -100,7 +130,8 @@ hone_status hone_quant_judge_open(const hone_quant_job *job, const hone_graph *g
 void hone_quant_judge_close(hone_quant_judge *j) {
     if (j->want) drop(j->want, j->n * j->n_out);
     if (j->tokens) drop(j->tokens, j->n);
-    hone_free(j->want), hone_free(j->tokens);
+    hone_free(j->want), hone_free(j->place), hone_free(j->tokens);
+    if (j->file) fclose(j->file);
     *j = (hone_quant_judge){0};
 }
 hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, int most,
@@ -113,13 +144,14 @@ hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, 
     const int n = most > 0 && most < j->n ? most : j->n;
     HONE_TRY(j->job->runner.open(j->job->runner.context, take, &run));
     hone_value **in = hone_alloc(sizeof *in * (size_t)(j->n_in + 1)),
-               **got = hone_alloc(sizeof *got * (size_t)(j->n_out + 1));
-    hone_status s = in && got ? HONE_OK : hone_quant_no_memory();
+               **got = hone_alloc(sizeof *got * (size_t)(j->n_out + 1)),
+               **want = hone_alloc(sizeof *want * (size_t)(j->n_out + 1));
+    hone_status s = in && got && want ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < n && !s; k++) {
         s = run_sample(j, run, k, in, got);
         drop(in, j->n_in);
+        for (int o = 0; o < j->n_out && !s; o++) s = bring(j, k * j->n_out + o, want + o);
         if (!s && j->tokens) s = hone_quant_tokens_loss(j->tokens[k], got[j->logits_out], &lost, &words);
-        hone_value **want = j->want + (size_t)k * (size_t)j->n_out;
         for (int o = 0; o < j->n_out && !s; o++) {
             const compared c = compare(want[o], got[o]);
             const double share = 1.0 / (n * j->n_out);
@@ -127,10 +159,12 @@ hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, 
             if (o == 0) rows += c.rows, same += c.same;
         }
         if (!s && wish->measure) total.worth += wish->measure(wish->arg, want, got, j->n_out) / n;
-        drop(got, j->n_out);
+        drop(got, j->n_out), drop(want, j->n_out);
     }
     j->job->runner.close(run);
-    hone_free(in), hone_free(got);
+    if (got) drop(got, j->n_out);
+    if (want) drop(want, j->n_out);
+    hone_free(in), hone_free(got), hone_free(want);
     if (s) return s;
     total.top1 = rows ? (double)same / (double)rows : NAN;
     if (!wish->measure) total.worth = NAN;
@@ -161,9 +195,13 @@ hone_status hone_quant_metric_base(const hone_quant_judge *j, hone_quant_metric 
     int64_t words = 0;
     if (!m->name) return HONE_OK;
     if (!strcmp(m->name, "command")) return j->job->runner.measure(j->job->runner.context, NULL, &m->base);
-    for (int k = 0; k < j->n && j->tokens; k++)
-        HONE_TRY(hone_quant_tokens_loss(
-            j->tokens[k], j->want[(size_t)k * (size_t)j->n_out + (size_t)j->logits_out], &lost, &words));
+    for (int k = 0; k < j->n && j->tokens; k++) {
+        hone_value *logits;
+        HONE_TRY(bring(j, k * j->n_out + j->logits_out, &logits));
+        const hone_status s = hone_quant_tokens_loss(j->tokens[k], logits, &lost, &words);
+        hone_value_drop(logits);
+        HONE_TRY(s);
+    }
     if (j->tokens && !words)
         return hone_fail(HONE_BAD_INPUT,
                          "metric perplexity: no sample has two tokens, one to follow another");

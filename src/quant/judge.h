@@ -23,7 +23,10 @@ typedef struct {
     const hone_quant_job *job;
     const int64_t *sample; /* numbers of the caller's samples */
     int n;
-    hone_value **want; /* n times one an output */
+    /* n times one an output; where they are large their numbers lie in a file, and these have none */
+    hone_value **want;
+    int64_t *place; /* in it */
+    void *file;
     int n_in, n_out;
     /* metric perplexity: the input that is tokens and the output that has a row for each, and every sample's
        tokens; NULL: not asked for */

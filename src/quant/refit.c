@@ -35,7 +35,8 @@ typedef struct {
     const float *unit;
     int64_t groups, k, n; /* n: outputs of a group */
     int64_t rows, room;   /* seen, and there is room for */
-    float *x, *f;         /* [groups][room][k] */
+    float *x;             /* [groups][room][k]: as they are rounded */
+    double *sum;          /* [groups][k]: of the floats */
     int64_t kernel[3], step[3], apart[3], before[3];
     int space;
 } fitted;
@@ -73,23 +74,24 @@ static hone_status prepare(hone_quant_search *q, hone_quant_layer *l, fitted *to
         }
     }
     f.room = 4 * f.k < LEAST_ROWS ? LEAST_ROWS : 4 * f.k > MOST_ROWS ? MOST_ROWS : 4 * f.k;
-    if (f.groups * f.room * f.k * (int64_t)sizeof(float) * 2 > MOST_BYTES) return HONE_OK;
+    if (f.groups * f.room * f.k * (int64_t)sizeof(float) > MOST_BYTES) return HONE_OK;
     HONE_TRY(hone_quant_weights_now(p, q->job->library, l, &f.w, &f.b, &f.unit));
     const size_t bytes = sizeof(float) * (size_t)(f.groups * f.room * f.k);
-    f.x = hone_alloc(bytes), f.f = hone_alloc(bytes);
+    f.x = hone_alloc(bytes), f.sum = hone_alloc(sizeof *f.sum * (size_t)(f.groups * f.k));
     *to = f, *fits = true;
-    return f.x && f.f ? HONE_OK : hone_quant_no_memory();
+    return f.x && f.sum ? HONE_OK : hone_quant_no_memory();
 }
 static void free_fitted(fitted *f) {
     hone_value_drop(f->w), hone_value_drop(f->b);
-    hone_free(f->x), hone_free(f->f);
+    hone_free(f->x), hone_free(f->sum);
     *f = (fitted){0};
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
-static void put(const hone_grid *grid, float v, float unit, float *x, float *f) {
-    *f = v / unit;
-    *x = (float)(hone_grid_round(grid, *f) - grid->zero) * grid->scale;
+static void put(const hone_grid *grid, float v, float unit, float *x, double *sum) {
+    const float f = v / unit;
+    *sum += (double)f;
+    *x = (float)(hone_grid_round(grid, f) - grid->zero) * grid->scale;
 }
 /* A window of a convolution: one row a group. `at`: where it begins, in each dim of space. */
 static void see_window(fitted *f, const hone_value *x, const hone_grid *grid, int64_t sample,
@@ -99,7 +101,8 @@ static void see_window(fitted *f, const hone_value *x, const hone_grid *grid, in
     const int64_t channels = x->dim[1], a_group = channels / f->groups;
     for (int64_t c = 0; c < channels; c++) {
         const float *plane = (const float *)x->data + (sample * channels + c) * each;
-        const int64_t row = ((c / a_group) * f->room + f->rows) * f->k + c % a_group * kernel;
+        const int64_t first = c % a_group * kernel, row = ((c / a_group) * f->room + f->rows) * f->k + first;
+        double *sum = f->sum + c / a_group * f->k + first;
         for (int64_t t = 0; t < kernel; t++) {
             int64_t rest = t, offset = 0, step = 1;
             bool inside = true;
@@ -108,7 +111,7 @@ static void see_window(fitted *f, const hone_value *x, const hone_grid *grid, in
                 rest /= f->kernel[d], inside = inside && i >= 0 && i < x->dim[d + 2];
                 offset += i * step, step *= x->dim[d + 2];
             }
-            put(grid, inside ? plane[offset] : 0, f->unit ? f->unit[c] : 1, f->x + row + t, f->f + row + t);
+            put(grid, inside ? plane[offset] : 0, f->unit ? f->unit[c] : 1, f->x + row + t, sum + t);
         }
     }
 }
@@ -140,7 +143,7 @@ static void see(fitted *f, const hone_value *x, const hone_grid *grid, int64_t m
         }
         const float *row = (const float *)x->data + (int64_t)(hone_random(state) % (uint64_t)lines) * f->k;
         for (int64_t k = 0; k < f->k; k++)
-            put(grid, row[k], f->unit ? f->unit[k] : 1, f->x + f->rows * f->k + k, f->f + f->rows * f->k + k);
+            put(grid, row[k], f->unit ? f->unit[k] : 1, f->x + f->rows * f->k + k, f->sum + k);
     }
 }
 
@@ -190,7 +193,7 @@ static hone_status fit(const hone_quant_search *q, fitted *f, bool rounding) {
     hone_quant_layer *l = f->l;
     const int64_t all = f->groups * f->n;
     const int threads = f->groups > 1 ? 1 : q->job->wish->threads;
-    double *mean = hone_alloc(sizeof *mean * (size_t)f->k * 2);
+    double *mean = hone_alloc(sizeof *mean * (size_t)f->k);
     float *shift = f->b ? hone_alloc(sizeof *shift * (size_t)all) : NULL;
     hone_value *bytes = NULL, *scales = NULL;
     hone_status s = mean && (shift || !f->b) ? HONE_OK : hone_quant_no_memory();
@@ -205,8 +208,9 @@ static hone_status fit(const hone_quant_search *q, fitted *f, bool rounding) {
     l->bytes = bytes, l->scales = scales;
     rounding = rounding && scales->rank == 1 && f->rows >= f->k;
     for (int64_t g = 0; g < f->groups && !s; g++) {
-        float *x = f->x + g * f->room * f->k, *fl = f->f + g * f->room * f->k;
-        means(x, f->rows, f->k, mean), means(fl, f->rows, f->k, mean + f->k);
+        float *x = f->x + g * f->room * f->k;
+        const double *floats = f->sum + g * f->k;
+        means(x, f->rows, f->k, mean);
         if (shift && rounding) less(x, f->rows, f->k, mean);
         if (rounding) s = solve(f, g, x, threads);
         for (int64_t m = g * f->n; shift && m < (g + 1) * f->n; m++) {
@@ -214,7 +218,7 @@ static hone_status fit(const hone_quant_search *q, fitted *f, bool rounding) {
             double sum = 0;
             for (int64_t k = 0; k < f->k; k++) {
                 const int64_t at = weight_at(f, m, k);
-                sum += (double)((const float *)f->w->data)[at] * mean[f->k + k] -
+                sum += (double)((const float *)f->w->data)[at] * floats[k] / (double)f->rows -
                        (double)((const int8_t *)bytes->data)[at] * scale * mean[k];
             }
             shift[m] = isfinite(sum) ? (float)sum : 0;
@@ -255,7 +259,7 @@ static hone_status watch(hone_quant_search *q, fitted *f, int n, double done) {
 }
 static hone_status refit(hone_quant_search *q, bool rounding) {
     hone_quant_plan *p = q->plan;
-    const int64_t most = hone_quant_held(p->graph);
+    const int64_t most = hone_quant_held(p->graph) / 2; /* its solving takes as much again */
     fitted *f = hone_alloc(sizeof *f * (size_t)(p->layer.n + 1));
     hone_status s = f ? HONE_OK : hone_quant_no_memory();
     for (int from = 0; from < p->layer.n && !s;) {
@@ -265,7 +269,7 @@ static hone_status refit(hone_quant_search *q, bool rounding) {
             bool fits = false;
             if (p->layer.at[k].stays) continue;
             s = prepare(q, p->layer.at + k, f + n, &fits);
-            if (fits) held += f[n].groups * f[n].room * f[n].k * (int64_t)sizeof(float) * 2, n++;
+            if (fits) held += f[n].groups * f[n].room * f[n].k * (int64_t)sizeof(float), n++;
         }
         if (!s && n) s = watch(q, f, n, 0.96 + 0.03 * from / p->layer.n);
         for (int t = 0; t < n; t++) {
