@@ -193,7 +193,7 @@ static const row rows[] = {
      "aq = QuantizeLinear(a, o, oz); ad = DequantizeLinear(aq, o, oz); "
      "g2: i8[24, 40, 1, 1] = random(8, -127, 127); gd = DequantizeLinear(g2, vs, e); ag = Conv(ad, gd); y "
      "= QuantizeLinear(ag, o, oz); }"},
-    {"sums of bytes as floats: a scale and a bias a channel, groups, a residual of bytes", 4, 0, 0,
+    {"sums of bytes as floats: a scale, a bias and a factor a channel, groups, a residual of bytes", 4, 0, 0,
      "graph g (x: f32[2, 32, 9, 11]) -> y { s: f32[] = {0.03}; z: u8[] = {120}; t: f32[] = {0.05}; u: "
      "u8[] = {0}; vs: f32[32] = random(4, 0.0005, 0.002); b: f32[32] = random(5, -1, 1); xq = "
      "QuantizeLinear(x, s, z); xd = DequantizeLinear(xq, s, z); w: i8[32, 32, 1, 1] = random(1, -127, "
@@ -203,8 +203,8 @@ static const row rows[] = {
      "gr = Relu(g); gq = QuantizeLinear(gr, t, u); gd = DequantizeLinear(gq, t, u); m: i8[32, 32, 1, 1] = "
      "random(6, -127, 127); md = DequantizeLinear(m, vs) {axis: 0}; h = Conv(gd, md, b); i = Relu(h); o = "
      "Add(i, cd); oq = QuantizeLinear(o, t, u); od = DequantizeLinear(oq, t, u); p: i8[32, 32, 1, 1] = "
-     "random(7, -127, 127); pd = DequantizeLinear(p, vs) {axis: 0}; q = Conv(od, pd, b); qr = Relu(q); y "
-     "= QuantizeLinear(qr, t, u); }"},
+     "random(7, -127, 127); pd = DequantizeLinear(p, vs) {axis: 0}; q = Conv(od, pd, b); qr = Relu(q); "
+     "e: f32[32, 1, 1] = random(8, 0.5, 2); qe = Mul(qr, e); y = QuantizeLinear(qe, t, u); }"},
     {"sums of bytes as floats that are stored, beside bytes", 1, 4e-3, 3e-2,
      "graph g (x: f32[2, 32, 9, 11]) -> y { s: f32[] = {0.03}; z: i8[] = {20}; vs: f32[32] = random(4, "
      "0.0005, 0.002); b: f32[32] = random(5, -1, 1); xq = QuantizeLinear(x, s, z); xd = "

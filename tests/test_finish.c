@@ -26,20 +26,22 @@ typedef struct {
     const hone_epilogue *row;
     hone_activation f;
     int m, n, residual, out; /* residual: none, floats, u8, i8; out: floats, u8, i8 */
-    bool columns, then, clamps, less;
+    bool columns, then, clamps, less, each;
 } finish_case;
 static void run_case(const finish_case *k) {
     const int step = k->n + draw(0, 20), m = k->m, n = k->n;
     int32_t *sum = malloc(sizeof *sum * (size_t)(m * step)), *take = malloc(sizeof *take * (size_t)n),
             less[9];
-    float *scale = malloc(sizeof *scale * (size_t)n), *bias = malloc(sizeof *bias * (size_t)n);
+    float *scale = malloc(sizeof *scale * (size_t)n), *bias = malloc(sizeof *bias * (size_t)n),
+          *each = malloc(sizeof *each * (size_t)n);
     const void *more[9];
     void *out[9];
-    assert_true(sum && take && scale && bias);
+    assert_true(sum && take && scale && bias && each);
     const bool is_signed = k->out == 2;
     hone_finish w = {.take = k->columns ? take : NULL,
                      .scale = k->columns ? scale : NULL,
                      .bias = k->columns ? bias : NULL,
+                     .each = k->each ? each : NULL,
                      .by = 0.00137f,
                      .activate = k->f,
                      .alpha = k->f == HONE_ACTIVATE_gelu_tanh ? 1.5957691f : 0.2f + 0.1f * (float)draw(0, 9),
@@ -56,7 +58,8 @@ static void run_case(const finish_case *k) {
     if (k->clamps) w.end.lo = -0.7f, w.end.hi = 2.1f;
     for (int i = 0; i < m * step; i++) sum[i] = draw(0, 30) ? draw(-5000, 5000) : draw(-1000000, 1000000);
     for (int j = 0; j < n; j++)
-        take[j] = draw(-900, 900), scale[j] = (float)draw(1, 900) * 3.1e-6f, bias[j] = (float)draw(-9, 9) / 7;
+        each[j] = (float)draw(1, 30) / 13, take[j] = draw(-900, 900),
+        scale[j] = (float)draw(1, 900) * 3.1e-6f, bias[j] = (float)draw(-9, 9) / 7;
     const size_t in = k->residual > 1 ? 1 : 4, to = k->out ? 1 : 4;
     for (int i = 0; i < m; i++) {
         less[i] = draw(-500, 500);
@@ -82,10 +85,12 @@ static void run_case(const finish_case *k) {
                 volatile float seen = (float)b - (w.residual.zero - (k->residual == 3 ? 128.0f : 0));
                 seen = seen * w.residual.scale, v = v + seen;
             }
+            if (k->each) v = v * each[j];
             v = v < w.end.lo ? w.end.lo : v, v = v > w.end.hi ? w.end.hi : v;
             if (!k->out) {
                 const float got = ((const float *)out[i])[j];
-                const double off = k->f == HONE_ACTIVATE_COUNT ? 0 : 3e-6 * (fabs((double)v) + 1);
+                const double off =
+                    k->f == HONE_ACTIVATE_COUNT ? 0 : 3e-6 * (fabs((double)v) + (k->each ? 3 : 1));
                 if (isnan(v) ? !isnan(got) : !(fabs((double)got - (double)v) <= off))
                     fail_msg("%s: activation %d, %d columns: %g at %d, %d, not %g", k->row->name, (int)k->f,
                              n, (double)got, i, j, (double)v);
@@ -104,7 +109,7 @@ static void run_case(const finish_case *k) {
         assert_int_equal(((const uint8_t *)out[i])[to * (size_t)n], GUARD);
         free((void *)more[i]), free(out[i]);
     }
-    free(sum), free(take), free(scale), free(bias);
+    free(sum), free(take), free(scale), free(bias), free(each);
 }
 static void kernels(void **state) {
     (void)state;
@@ -113,8 +118,9 @@ static void kernels(void **state) {
         for (int f = 0; f <= HONE_ACTIVATE_COUNT; f++)
             for (int n = 1; n < 90; n += n < 35 ? 1 : 13)
                 for (int q = 0; q < 12; q++) {
-                    const finish_case k = {row,   (hone_activation)f, draw(1, 9), n,           q / 3,
-                                           q % 3, draw(0, 2),         draw(0, 1), !draw(0, 3), draw(0, 1)};
+                    const finish_case k = {row,       (hone_activation)f, draw(1, 9), n,           q / 3,
+                                           q % 3,     draw(0, 2),         draw(0, 1), !draw(0, 3), draw(0, 1),
+                                           draw(0, 1)};
                     run_case(&k);
                 }
     }
@@ -133,6 +139,8 @@ static const struct {
      "s = Sigmoid(v); t = Mul(v, s); e = DequantizeLinear(r, rs, rz); u = Add(t, e); y = QuantizeLinear(u, "
      "ys, yz); ",
      true},
+    {"SiLU, a factor a channel, bytes",
+     "s = Sigmoid(v); t = Mul(v, s); u = Mul(t, a); y = QuantizeLinear(u, ys, yz); ", true},
     {"HardSwish, bytes", "t = HardSwish(v); y = QuantizeLinear(t, ys, yz); ", true},
     {"HardSwish, a factor, a number, bytes",
      "t = HardSwish(v); o = Mul(c, t); u = Add(o, d); y = QuantizeLinear(u, ys, yz); ", true},
@@ -141,6 +149,9 @@ static const struct {
     {"floats added, Relu, bytes", "t = Add(f, v); u = Relu(t); y = QuantizeLinear(u, ys, yz); ", true},
     {"bytes added, limits", "e = DequantizeLinear(r, rs, rz); t = Add(v, e); y = Clip(t, lo, hi); ", false},
     {"Tanh, floats added", "t = Tanh(v); y = Add(t, f); ", false},
+    {"SiLU, bytes added, a factor a channel",
+     "s = Sigmoid(v); t = Mul(v, s); e = DequantizeLinear(r, rs, rz); u = Add(t, e); y = Mul(a, u); ", false},
+    {"a factor a channel, bytes", "u = Mul(a, v); y = QuantizeLinear(u, ys, yz); ", true},
 };
 static const char *signed_byte(int *zero) {
     const bool is_signed = draw(0, 1);
@@ -156,8 +167,9 @@ static int heads(char *to, size_t room, const char *sum, const char *shape, cons
         "graph g (%s, r: %s[%s], f: f32[%s]) -> y { xz: u8[] = {%d}; b: f32[%s] = random(2, -1, "
         "1); m: f32[%s] = random(3, 0.0001, 0.0006); rs: f32[] = {0.01}; rz: %s[] = {%d}; ys: "
         "f32[] = {0.021}; yz: %s[] = {%d}; c: f32[] = {0.75}; d: f32[] = {0.3}; lo: f32[] = {-1}; "
-        "hi: f32[] = {1.5}; ",
-        sum, tr, form, form, draw(0, 1) ? draw(1, 255) : 0, shape, draw(0, 3) ? shape : "1", tr, rz, ty, yz);
+        "hi: f32[] = {1.5}; a: f32[%s] = random(4, 0.2, 3); ",
+        sum, tr, form, form, draw(0, 1) ? draw(1, 255) : 0, shape, draw(0, 3) ? shape : "1", tr, rz, ty, yz,
+        shape);
 }
 static void products(void **state) {
     (void)state;
@@ -204,8 +216,25 @@ static void pictures(void **state) {
     }
     assert_true(depthwise > 5 && dense > 5);
 }
+/* Sums of floats that become bytes behind an activation and a factor of each channel. */
+static void floats(void **state) {
+    (void)state;
+    int met = 0;
+    EACH_F32_LEVEL for (int round = 0; round < 4; round++) {
+        const int c = draw(8, 40), o = draw(9, 300), size = draw(5, 9);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 1, 1] = random(1, -0.4, 0.4); a: "
+                 "f32[%d, 1, 1] = random(4, 0.2, 3); ys: f32[] = {0.021}; yz: u8[] = {%d}; p = Transpose(x) "
+                 "{perm: [0, 3, 1, 2]}; v = Conv(p, w); %s u = Mul(%s); y = QuantizeLinear(u, ys, yz); }",
+                 size, size + 2, c, o, c, o, draw(0, 255),
+                 round % 2 ? "s = Sigmoid(v); t = Mul(v, s);" : "t = HardSwish(v);",
+                 round / 2 ? "t, a" : "a, t");
+        met += twin_check(text, twin_input, 1.01, 1e-5, "contract");
+    }
+    assert_true(met > 2);
+}
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(kernels), cmocka_unit_test(products),
-                                       cmocka_unit_test(pictures)};
+                                       cmocka_unit_test(pictures), cmocka_unit_test(floats)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

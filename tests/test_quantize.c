@@ -532,6 +532,22 @@ static void answers_wait(void **state) {
     hone_text_release(report), unlink(made), unlink(path);
 }
 
+/* Tables that rows are taken of get 8 bits, too; one that something else reads stays. */
+static void tables(void **state) {
+    (void)state;
+    char *report = NULL;
+    write_text(
+        "graph g (x: f32[batch, 3, 10, 10]) -> y { t: f32[90, 16] = random(1, -1, 1); u: f32[90, 16] = "
+        "random(2, -1, 1); w: f32[16, 8] = random(3, -1, 1); k: f32[] = {40}; a = Mul(x, k); i = Cast(a) "
+        "{to: i64}; g = Gather(t, i); h = Gather(u, i); s = Add(g, h); z = MatMul(s, w); m = "
+        "ReduceSum(x) {keepdims: 0}; n = Mul(u, m); q = ReduceMean(n) {keepdims: 0}; y = Add(z, q); }");
+    const hone_quantizing w = {.data = {SAMPLES, sample, NULL}, .threads = 1, .target = "size"};
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    assert_non_null(strstr(report, "\"tables\": [\"t\"]"));
+    assert_true(noise() < 1e-3);
+    hone_text_release(report), unlink(made), unlink(path);
+}
+
 /* ---- metrics ------------------------------------------------------------------------------------------- */
 typedef struct {
     int calls;
@@ -610,6 +626,7 @@ int main(void) {
         cmocka_unit_test(refuses),
         cmocka_unit_test(memory_ends),
         cmocka_unit_test(answers_wait),
+        cmocka_unit_test(tables),
         cmocka_unit_test(callers_measure),
         cmocka_unit_test(perplexity),
     };

@@ -46,16 +46,16 @@ typedef bool hone_joint_fn(const hone_epilogue_row *, const hone_seen_row *acc, 
 /* Sums of integers that go on as floats, i < m, j < n:
 
         v = f32(sum[i*step + j] - take[j] - less[i]) * scale[j] + bias[j]
-        v = f(v);  v = v * times + plus (if then);  v = v + residual[i][j]
+        v = f(v);  v = v * times + plus (if then);  v = v + residual[i][j];  v = v * each[j]
         out[i][j]  =  min(max(v, lo), hi) in f32, or q of that, as above, in 8 bits
 
    The same operations in the same order as the program's own, so the same bits, but for f, which is within
-   what activate.h says. NULL: no take, no less, no residual; scale `by` and the end's bias in all columns.
-   Rows of the residual are floats or bytes, (b ^ over - zero) * scale; out may be these rows, element on
-   element. */
+   what activate.h says. NULL: no take, no less, no residual, no each; scale `by` and the end's bias in all
+   columns. Rows of the residual are floats or bytes, (b ^ over - zero) * scale; out may be these rows,
+   element on element. */
 typedef struct {
     const int32_t *take;
-    const float *scale, *bias;
+    const float *scale, *bias, *each;
     float by;
     hone_activation activate; /* COUNT: none */
     float alpha, beta;        /* its numbers */

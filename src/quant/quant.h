@@ -53,6 +53,9 @@ hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *
 hone_status hone_quant_form_fits(const hone_quantizing *) HONE_CHECKED;
 
 hone_quant_form hone_quant_static; /* static.c */
+/* weights_rest.c: tables that only Gather reads get 8 bits, a scale a row; "tables", their names, in the
+   report. */
+hone_status hone_quant_tables(hone_quant_job *) HONE_CHECKED;
 /* Any other form, between two looks by the caller's metric; without one the form alone. */
 hone_status hone_quant_judged(hone_quant_job *, hone_quant_form *) HONE_CHECKED; /* judge.c */
 

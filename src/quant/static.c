@@ -150,6 +150,7 @@ hone_status hone_quant_static(hone_quant_job *job) {
         s = hone_quant_judge_open(job, p.graph, sample + (job->wish->data.n == 1 ? 0 : calibrate), judge,
                                   &q.judge);
     q.shown = sample, q.n_shown = calibrate;
+    if (!s) s = hone_quant_tables(job); /* behind the float model's answers: all that is tried has them */
     if (!s) s = hone_quant_search_run(&q);
     if (!s) s = hone_quant_rewrite(&p, job->library, &made);
     if (!s) s = hone_graph_infer_by(made, job->instances);

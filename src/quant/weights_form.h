@@ -39,6 +39,7 @@ typedef struct {
     const hone_weights_kind *kind, *table_kind; /* table_kind NULL: tables stay */
     bool dynamic;                               /* what is read is rounded too */
     bool written;                               /* as DequantizeLinear, not com.microsoft's ops */
+    bool tables;                                /* `rest` is those that Gather takes rows of, alone */
     hone_vec(hone_weights_layer) layer;
     hone_vec(hone_weights_rest) rest;
 } hone_weights_job;

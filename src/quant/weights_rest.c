@@ -11,18 +11,18 @@
 
 #include "quant/weights_form.h"
 
-enum { OPERANDS = 2 };
-
 /* ---- which -------------------------------------------------------------------------------------------- */
 /* Operands that are weights, and the dim along which each index has a scale of its own: -1 is the last one,
-   FIRST the first that is not 1. */
+   FIRST the first that is not 1. Tables are weights of their own kind. */
 enum { FIRST = -2 };
 static const struct {
     const char *op;
-    int operand[OPERANDS], axis;
+    int first, last, axis;
+    bool table;
 } weights[] = {
-    {"Conv", {1}, FIRST},    {"ConvTranspose", {1}, FIRST}, {"MatMul", {1}, -1},    {"Gemm", {1}, -1},
-    {"LSTM", {1, 2}, FIRST}, {"GRU", {1, 2}, FIRST},        {"RNN", {1, 2}, FIRST}, {0},
+    {"Conv", 1, 1, FIRST, false}, {"ConvTranspose", 1, 1, FIRST, false}, {"MatMul", 1, 1, -1, false},
+    {"Gemm", 1, 1, -1, false},    {"LSTM", 1, 2, FIRST, false},          {"GRU", 1, 2, FIRST, false},
+    {"RNN", 1, 2, FIRST, false},  {"Gather", 0, 0, FIRST, true},         {0},
 };
 
 typedef struct scope {
@@ -47,19 +47,18 @@ static bool constant(const scope *s, hone_vid v, place *out) {
     return v >= 0;
 }
 /* The dim with scales, where operand `k` of a node is weights; else -1. */
-static int axis_of(const hone_node *n, int k, const hone_value *c) {
-    for (int w = 0; weights[w].op; w++) {
-        if (!hone_quant_is(n, weights[w].op)) continue;
-        bool is = false;
-        for (int i = 0; i < OPERANDS; i++) is |= k > 0 && weights[w].operand[i] == k;
-        if (!is) return -1;
-        if (weights[w].axis != FIRST) {
-            const bool turned = hone_quant_is(n, "Gemm") && hone_attr_int(n->attr, n->n_attr, "transB", 0);
-            return c->rank - (turned ? 2 : 1);
-        }
-        for (int a = 0; a < c->rank; a++)
-            if (c->dim[a] > 1) return a;
+static int axis_of(const hone_node *n, int k, const hone_value *c, bool tables) {
+    int w = 0;
+    while (weights[w].op && !hone_quant_is(n, weights[w].op)) w++;
+    if (!weights[w].op || k < weights[w].first || k > weights[w].last || weights[w].table != tables ||
+        (tables && (c->rank != 2 || hone_attr_int(n->attr, n->n_attr, "axis", 0))))
+        return -1;
+    if (weights[w].axis != FIRST) {
+        const bool turned = hone_quant_is(n, "Gemm") && hone_attr_int(n->attr, n->n_attr, "transB", 0);
+        return c->rank - (turned ? 2 : 1);
     }
+    for (int a = 0; a < c->rank; a++)
+        if (c->dim[a] > 1) return a;
     return -1;
 }
 static bool fits(const hone_value *c) {
@@ -84,7 +83,7 @@ static hone_status look(hone_weights_job *w, const scope *s) {
             if (!constant(s, n->in[i], &p)) continue;
             const hone_value *c = p.graph->var.at[p.var].value;
             if (!fits(c)) continue;
-            const int axis = axis_of(n, i, c);
+            const int axis = axis_of(n, i, c, w->tables);
             hone_weights_rest *e = entry(w, p);
             if (!e) return hone_quant_no_memory();
             if (axis < 0 || (e->reader && e->axis != axis)) e->other = true;
@@ -205,4 +204,18 @@ hone_status hone_weights_rest_round(hone_weights_job *w) {
         if (!w->rest.at[k].graph->var.at[w->rest.at[k].var].value->from) HONE_TRY(one(w, w->rest.at + k));
     }
     return HONE_OK;
+}
+hone_status hone_quant_tables(hone_quant_job *job) {
+    hone_weights_job w = {.job = job, .kind = hone_weights_kind_find("int8"), .tables = true};
+    w.wish.symmetric = 1;
+    hone_status s = hone_weights_rest_find(&w);
+    if (!s) s = hone_weights_rest_round(&w);
+    hone_text_put(job->report, ", \"tables\": [");
+    for (int k = 0; k < w.rest.n; k++) {
+        hone_text_put(job->report, "%s", k ? ", " : "");
+        hone_text_json(job->report, w.rest.at[k].graph->var.at[w.rest.at[k].var].name);
+    }
+    hone_text_put(job->report, "]");
+    hone_vec_free(&w.rest);
+    return s;
 }

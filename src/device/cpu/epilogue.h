@@ -44,8 +44,9 @@ typedef struct hone_cpu_epilogue {
     hone_finish_fn *finish;
     bool alike;
     hone_row_number scale_b, scale_y;
-    bool scale_n; /* scale_b is one a column: where it begins */
-    bool by_row;  /* all of its numbers, but for columns', are the same in every row: hone_epilogue_columns */
+    bool scale_n;         /* scale_b is one a column: where it begins */
+    hone_row_number each; /* a factor of each column behind all but limits and bytes; tensor -1: none */
+    bool by_row; /* all of its numbers, but for columns', are the same in every row: hone_epilogue_columns */
     /* What comes in instead of a sum: floats in a row (reads false), or 8 bits (true): a tensor's, or what
        `inner` makes of a sum of integers. The residual may be 8 bits too. */
     const struct hone_cpu_epilogue *inner;

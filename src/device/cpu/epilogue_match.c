@@ -128,7 +128,7 @@ static hone_cpu_epilogue *fresh(matching *m, hone_dtype to) {
     if (!r) return NULL;
     r->kernel = hone_epilogue_best(), r->n_batch = m->nb;
     r->run = to == HONE_DTYPE_F32 ? r->kernel->f32 : to == HONE_DTYPE_U8 ? r->kernel->u8 : r->kernel->i8;
-    r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale =
+    r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale = r->each =
         hone_epilogue_none;
     r->source = r->more = (hone_read_rows){hone_epilogue_none, hone_epilogue_none, hone_epilogue_none};
     r->lo.k = -INFINITY, r->hi.k = INFINITY, r->scale.k = 1;
@@ -342,9 +342,14 @@ static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
     }
     return is_acc(m, x) && !(r->then && !(r->lo.same && r->hi.same));
 }
-/* Bytes of an activation [, a factor and a number] of a sum of floats */
+/* Bytes of an activation [, a factor and a number] [, a factor of each column] of a sum of floats */
 static bool behind(matching *m, hone_cpu_epilogue *r, int32_t x) {
     if (!divided(m, r, &x)) return false;
+    for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_mul) && r->each.tensor < 0; side++) {
+        const hone_x *e = at(m, x);
+        if (!column_number(m, side ? e->a : e->b, HONE_DTYPE_F32, &r->each)) r->each = hone_epilogue_none;
+        else x = side ? e->b : e->a;
+    }
     hone_cpu_epilogue *before = fresh(m, HONE_DTYPE_F32);
     if (!before) return false;
     int32_t of = hone_epilogue_and_then(m, x, before);
@@ -411,14 +416,32 @@ static bool with_residual(matching *m, hone_cpu_epilogue *r, int32_t x) {
     r->residual = hone_epilogue_none, r->reads_more = false;
     return false;
 }
-/* [narrowing] [clamp] [+ residual] that */
+/* That times a number of each column: what the next layer's channels are divided by (quant/repair.c) */
+static bool by_columns(matching *m, hone_cpu_epilogue *r, int32_t x) {
+    const hone_cpu_epilogue saved = *r;
+    for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_mul); side++) {
+        const hone_x *e = at(m, x);
+        if (column_number(m, side ? e->a : e->b, HONE_DTYPE_F32, &r->each) &&
+            with_residual(m, r, side ? e->b : e->a))
+            return true;
+        *r = saved;
+    }
+    return false;
+}
+/* [narrowing] [clamp] [times a column's] [+ residual] that */
 static bool onward(matching *m, hone_cpu_epilogue *r, int32_t x) {
     if (r->out.dtype != HONE_DTYPE_F32 &&
         (!divided(m, r, &x) || (r->zero.tensor >= 0 ? r->zero.dtype == HONE_DTYPE_F32 : r->zero.k != 0) ||
          !r->zero.same || !r->scale.same))
         return false;
-    if (!with_residual(m, r, x) && !(limited(m, r, &x) && r->lo.same && r->hi.same && with_residual(m, r, x)))
-        return false;
+    const hone_cpu_epilogue saved = *r;
+    if (!with_residual(m, r, x)) {
+        *r = saved;
+        if (!by_columns(m, r, x)) {
+            *r = saved;
+            if (!limited(m, r, &x) || !r->lo.same || !r->hi.same || !with_residual(m, r, x)) return false;
+        }
+    }
     r->finish = r->kernel->finish;
     r->alike = (r->scale_n || r->scale_b.same) && (r->bias_n || r->bias.same);
     return true;

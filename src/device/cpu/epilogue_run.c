@@ -110,6 +110,7 @@ void hone_epilogue_finish(const hone_cpu_epilogue *s, void *const *at, const int
     hone_finish w = {.take = take,
                      .scale = s->scale_n ? COLUMNS(scale_b) : NULL,
                      .bias = s->bias_n ? COLUMNS(bias) : NULL,
+                     .each = s->each.tensor >= 0 ? COLUMNS(each) : NULL,
                      .activate = s->activate ? s->which : HONE_ACTIVATE_COUNT,
                      .alpha = s->alpha,
                      .beta = s->beta,
@@ -202,6 +203,11 @@ void hone_epilogue_run(const hone_cpu_epilogue *s, void *const *at, const int64_
             s->before->then(&there, 0, 1, some,
                             hone_epilogue_number(&s->before->times, s->n_batch, at, batch, m),
                             hone_epilogue_number(&s->before->plus, s->n_batch, at, batch, m), NULL, 0);
+        const float *each = s->each.tensor < 0
+                                ? NULL
+                                : (const float *)at[s->each.tensor] +
+                                      hone_epilogue_at(&s->each, s->n_batch, batch, m) + n0 + j;
+        for (int64_t q = 0; each && q < some; q++) room[q] *= each[q];
         s->run(&row, room, NULL, (uint8_t *)out + j, some);
     }
 }

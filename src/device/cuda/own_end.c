@@ -15,9 +15,9 @@ typedef struct {
     hone_own_product *p;
     hone_printer *to;
     int acc;
-    int32_t scale; /* the expression that is computed ahead, a number a column; -1: none */
-    int more;      /* a constant of f32, another number a column; -1: none */
-    int64_t more_at;
+    int32_t scale;       /* the expression that is computed ahead, a number a column; -1: none */
+    int more[3], n_more; /* constants of f32, other numbers of each column */
+    int64_t more_at[3];
     bool bare; /* the sum is read without its bias */
     bool tame; /* no number or scale is so large or small that a quotient's steps could leave f32's range */
     bool fits;
@@ -108,14 +108,18 @@ static bool computed_ahead(ending *e, int32_t x) {
     for (int64_t k = 0; k < hone_own_columns_of(&e->p->m); k++) see(e, scale_at(e, x, k).f32);
     return true;
 }
-/* Kernels have room for one number a column, and read another where that is. */
+/* Kernels have room for one number a column, and read others behind it. */
 static bool another_column(ending *e, int tensor, int64_t at) {
     const int64_t columns = hone_own_columns_of(&e->p->m);
     if (!e->p->m.integers || e->p->depthwise || !constant_of(e, tensor) ||
-        (e->scale < 0 && !constant_of(e, e->p->bias)) || (e->more >= 0 && e->more != tensor))
+        (e->scale < 0 && !constant_of(e, e->p->bias)))
         return false;
-    e->more = tensor, e->more_at = at;
-    e->to->held[tensor] = hone_arena_text(e->to->arena, "column_at(a, n, %lld)", (long long)columns);
+    for (int k = 0; k < e->n_more; k++)
+        if (e->more[k] == tensor) return true;
+    if (e->n_more == (int)(sizeof e->more / sizeof *e->more)) return false;
+    e->more[e->n_more] = tensor, e->more_at[e->n_more++] = at;
+    e->to->held[tensor] =
+        hone_arena_text(e->to->arena, "column_at(a, n, %lld)", (long long)(e->n_more * columns));
     return e->to->held[tensor] != NULL;
 }
 /* ---- cheaper words of bytes' arithmetic; the values are the same ---- */
@@ -329,17 +333,18 @@ static int32_t before_rounding(const ending *e, int32_t x) {
     const hone_x *round = fn_of(e, x, HONE_FN_round);
     return round && e->to->said[x] ? round->a : x;
 }
-/* What is computed ahead, or the bias, and behind it the other number of each column. */
+/* What is computed ahead, or the bias, and behind it the other numbers of each column. */
 static hone_status gather(hone_arena *arena, const ending *e) {
     hone_own_product *p = e->p;
     const int64_t n = hone_own_columns_of(&p->m);
     const size_t bytes = (size_t)n * sizeof(float);
-    float *to = HONE_NEW_N(arena, float, 2 * n);
+    float *to = HONE_NEW_N(arena, float, (1 + e->n_more) * n);
     if (!to) return hone_steps_no_memory();
     for (int64_t k = 0; e->scale >= 0 && k < n; k++) to[k] = scale_at(e, e->scale, k).f32;
     if (e->scale < 0) memcpy(to, constant_of(e, p->bias) + p->bias_at * 4, bytes);
-    if (e->more >= 0) memcpy(to + n, constant_of(e, e->more) + e->more_at * 4, bytes);
-    p->scale = to, p->scales = e->more >= 0 ? 2 : 1, p->bias = -1;
+    for (int k = 0; k < e->n_more; k++)
+        memcpy(to + (1 + k) * n, constant_of(e, e->more[k]) + e->more_at[k] * 4, bytes);
+    p->scale = to, p->scales = 1 + e->n_more, p->bias = -1;
     return HONE_OK;
 }
 hone_status hone_own_end(hone_arena *arena, const hone_device_call *c, int stage, hone_own_product *p) {
@@ -362,13 +367,12 @@ hone_status hone_own_end(hone_arena *arena, const hone_device_call *c, int stage
                 .to = &printer,
                 .acc = c->instance->stage[stage].tensor,
                 .scale = -1,
-                .more = -1,
                 .tame = true,
                 .fits = z->saturate == hone_own_is_byte(c->instance->tensor[p->m.c].dtype) && !z->reduce &&
                         !z->skip};
     if (!s) look(&e, z->value, z->saturate);
     if (!s && e.bare && p->whole >= 0) e.fits = false; /* with its bias here, and without it there */
-    if (!s && e.fits && (e.scale >= 0 || e.more >= 0)) s = gather(arena, &e);
+    if (!s && e.fits && (e.scale >= 0 || e.n_more)) s = gather(arena, &e);
     if (!s && e.fits) {
         const int type = c->instance->x[z->value].type;
         const bool sums = c->instance->tensor[p->m.c].dtype == HONE_DTYPE_I32;
