@@ -66,6 +66,7 @@ static inline void quant_inputs(const hone_model *m, uint32_t seed, hone_value *
         for (int64_t i = 0, n = hone_value_count(in[k]); i < n; i++) {
             next_linear(&seed);
             if (p->dtype == HONE_DTYPE_F32) ((float *)in[k]->data)[i] = (float)(seed >> 8) / (1 << 23) - 1;
+            else if (p->dtype == HONE_DTYPE_BOOL) ((uint8_t *)in[k]->data)[i] = seed >> 31;
             else ((int64_t *)in[k]->data)[i] = seed >> 30;
         }
     }
