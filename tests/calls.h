@@ -349,7 +349,7 @@ static hone_value *made_up(const hone_program *p, const hone_operand *o, const h
         int members = group ? (int)(size_named(n->expr->name, 99) % 3) : 1;
         for (int m = 0; m < members && rank < 8; m++) {
             int64_t d = n->kind != HONE_DIM_PLAIN ? 1 : size_of(n->expr, group ? m : 0);
-            dim[rank++] = n->tilde && size_named(o->name, m) == 1 ? 1 : d;
+            dim[rank++] = n->broadcast && size_named(o->name, m) == 1 ? 1 : d;
         }
     }
     seed = keep;

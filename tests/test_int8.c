@@ -339,7 +339,7 @@ static void other_signs(void **state) {
 }
 /* Rows whose K lies in groups of at most four: what is behind a group's own bytes is read, and meets
    zeros. */
-static void strewn(void **state) {
+static void gathered(void **state) {
     (void)state;
     for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
         if (row->cpu & ~hone_cpu() || !row->run_gathered) continue;
@@ -362,7 +362,7 @@ static void strewn(void **state) {
                             want += a[i * step + at[p / 4] + p % 4] *
                                     (int8_t)b[(p / 4 * row->nr + j) * 4 + p % 4];
                         if (c[i * stride + j] != want)
-                            fail_msg("%s, strewn: m %d, row %d, column %d", row->name, m, (int)i, (int)j);
+                            fail_msg("%s, gathered: m %d, row %d, column %d", row->name, m, (int)i, (int)j);
                     }
                 free(a), free(b), free(c);
             }
@@ -641,7 +641,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shifted_weights), cmocka_unit_test(levels),      cmocka_unit_test(products_to_bytes),
         cmocka_unit_test(quanta),          cmocka_unit_test(dwconv_nhwc), cmocka_unit_test(other_signs),
-        cmocka_unit_test(strewn),          cmocka_unit_test(transpose),   cmocka_unit_test(transpose_floats),
+        cmocka_unit_test(gathered),        cmocka_unit_test(transpose),   cmocka_unit_test(transpose_floats),
         cmocka_unit_test(first_layers),    cmocka_unit_test(turned_ends), cmocka_unit_test(pictures),
         cmocka_unit_test(sums_of_bytes),   cmocka_unit_test(tactics),     cmocka_unit_test(joints)};
     return cmocka_run_group_tests(tests, NULL, NULL);

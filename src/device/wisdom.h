@@ -84,7 +84,7 @@ typedef struct {
     /* what the kernel can do; follows from its name, so it is not compared. Panels of 1 … widths vectors;
        bytes: mr rows, nr columns */
     int vector, widths, rows[HONE_PROBLEM_WIDTHS], mr, nr;
-    bool turns; /* rows are copied for the kernel */
+    bool packs_a; /* rows are packed for the kernel */
 } hone_problem;
 typedef struct {
     int64_t knob[HONE_CHOICE_KNOBS];

@@ -112,26 +112,26 @@ hone_gemm_i8_some_fn hone_gemm_some__dotprod;
 #define BYTES_OF_amx NULL
 #define BYTES_OF_dotprod NULL
 #define BYTES_OF_i8mm hone_gemm_i8_requantize__i8mm
-#define DECLARE(mr, nr, deep, group, isa, cpu, b_signed, rows, strewn, begin, end) \
+#define DECLARE(mr, nr, deep, group, isa, cpu, b_signed, rows, gathered, begin, end) \
     hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa, hone_gemm_u8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
 #undef DECLARE
-#define ROW(mr, nr, deep, group, isa, cpu, b_signed, rows, strewn, begin, end) \
-    {"hone_gemm_i8_" #mr "x" #nr "__" #isa,                                    \
-     cpu,                                                                      \
-     mr,                                                                       \
-     nr,                                                                       \
-     deep,                                                                     \
-     group,                                                                    \
-     b_signed,                                                                 \
-     hone_gemm_i8_##mr##x##nr##__##isa,                                        \
-     b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,                      \
-     rows,                                                                     \
-     hone_gemm_i8_gathered__##strewn,                                          \
-     BYTES_OF_##isa,                                                           \
-     begin,                                                                    \
-     end,                                                                      \
-     NULL,                                                                     \
+#define ROW(mr, nr, deep, group, isa, cpu, b_signed, rows, gathered, begin, end) \
+    {"hone_gemm_i8_" #mr "x" #nr "__" #isa,                                      \
+     cpu,                                                                        \
+     mr,                                                                         \
+     nr,                                                                         \
+     deep,                                                                       \
+     group,                                                                      \
+     b_signed,                                                                   \
+     hone_gemm_i8_##mr##x##nr##__##isa,                                          \
+     b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,                        \
+     rows,                                                                       \
+     hone_gemm_i8_gathered__##gathered,                                          \
+     BYTES_OF_##isa,                                                             \
+     begin,                                                                      \
+     end,                                                                        \
+     NULL,                                                                       \
      SOME_OF_##isa},
 const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW

@@ -100,7 +100,7 @@ hone_status hone_broken_size(const hone_call *c, const hone_check *q, int axis, 
                              int64_t want) {
     hone_text t = {0};
     hone_text_put(&t, "dim %d of %s is %lld and must be %s%lld", axis, c->program->operand[q->operand].name,
-                  (long long)actual, q->tilde && want != 1 ? "1 or " : "", (long long)want);
+                  (long long)actual, q->broadcast && want != 1 ? "1 or " : "", (long long)want);
     hone_text_put(&t, " (%s): ", q->text);
     put_shapes(&t, c);
     return say(&t);

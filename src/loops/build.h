@@ -45,7 +45,7 @@ typedef struct {
 } hone_vector;
 
 typedef struct { /* one actual dim of an operand, or several members' worth of ones */
-    bool ones, free_dim, tilde;
+    bool ones, free_dim, broadcast;
     int at;            /* vector of axes, or -1 */
     int nth;           /* at >= 0: the nth of them; -1 - n: the nth dim that is not among them */
     int axis;          /* at < 0: the actual axis, or -1: missing (broadcast) */
@@ -63,7 +63,7 @@ typedef struct {
 typedef struct {
     int operand, slot;
     int32_t size; /* expression */
-    bool tilde;
+    bool broadcast;
     const char *text;
 } hone_check;
 /* broken.c: the messages of rules that are broken */

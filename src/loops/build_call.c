@@ -290,7 +290,7 @@ static bool find_ranks(hone_builder *b) {
         }
         if (open < 0 || two) continue;
         const hone_entry *n = o->entry + open;
-        if (n->tilde) continue; /* below */
+        if (n->broadcast) continue; /* below */
         if (left < 0) {
             const hone_attr *axis = hone_attr_find(b->call->attr, b->call->n_attr, "axis");
             if (axis && axis->kind == HONE_ATTR_INT)
@@ -304,7 +304,7 @@ static bool find_ranks(hone_builder *b) {
     for (int k = 0; k < b->p->n_in; k++) /* broadcast groups: the longest of all that are given */
         for (int e = 0; e < b->p->operand[k].n_entry; e++) {
             const hone_entry *n = b->p->operand[k].entry + e;
-            if (!is_group(n) || !n->tilde || hone_build_rank(b, n->expr->name) >= 0 ||
+            if (!is_group(n) || !n->broadcast || hone_build_rank(b, n->expr->name) >= 0 ||
                 has_rank_line(b, n->expr->name))
                 continue;
             int most = 0;
@@ -366,9 +366,9 @@ static int add_slot(hone_builder *b, hone_slots *s, hone_slot slot) {
     s->slot[s->n] = slot;
     return s->n++;
 }
-static void add_dim(hone_builder *b, hone_tensor *t, bool tilde) {
+static void add_dim(hone_builder *b, hone_tensor *t, bool broadcast) {
     if (t->rank == HONE_MAX_RANK) hone_build_fail(b, 0, "'%s' has more than %d dims", t->name, HONE_MAX_RANK);
-    t->dim[t->rank] = -1, t->tilde[t->rank++] = tilde;
+    t->dim[t->rank] = -1, t->broadcast[t->rank++] = broadcast;
 }
 /* Expands the entries of operand k. Sizes are filled in later, when dims can be solved. */
 static void slots_of(hone_builder *b, int k) {
@@ -417,7 +417,7 @@ static void slots_of(hone_builder *b, int k) {
         }
         if (n->at) at_members += members;
         for (int m = 0; m < members; m++) {
-            hone_slot slot = {.tilde = n->tilde,
+            hone_slot slot = {.broadcast = n->broadcast,
                               .ones = n->kind == HONE_DIM_ONES,
                               .free_dim = n->kind == HONE_DIM_FREE,
                               .at = -1,
@@ -425,7 +425,7 @@ static void slots_of(hone_builder *b, int k) {
             if (at >= 0) slot.at = at, slot.nth = n->at ? m : -1 - rest++;
             if (n->kind == HONE_DIM_PLAIN) {
                 slot.n_part = n->expr->kind == HONE_T_TUPLE ? n->expr->n_arg : 1;
-                for (int q = 0; q < slot.n_part; q++) add_dim(b, &t, n->tilde);
+                for (int q = 0; q < slot.n_part; q++) add_dim(b, &t, n->broadcast);
             } else if (n->kind == HONE_DIM_FREE) slot.n_part = 1, add_dim(b, &t, false);
             add_slot(b, s, slot);
         }
@@ -439,12 +439,12 @@ static void slots_of(hone_builder *b, int k) {
         if (a->rank < 0) hone_build_later(b);
         missing = s->n - a->rank;
         for (int m = 0; m < missing; m++)
-            if (!s->slot[m].tilde)
+            if (!s->slot[m].broadcast)
                 hone_build_fail(b, 0, "input '%s' has %d dims; %s wants %d", o->name, a->rank, b->p->name,
                                 s->n);
         if (missing < 0) {
             bool scalar = o->n_entry == 0;
-            if (!scalar && s->n == 1 && s->slot[0].tilde) scalar = false;
+            if (!scalar && s->n == 1 && s->slot[0].broadcast) scalar = false;
             if (!scalar)
                 hone_build_fail(b, 0, "input '%s' has %d dims; %s wants %d", o->name, a->rank, b->p->name,
                                 s->n);
@@ -482,7 +482,7 @@ static void size_of(hone_builder *b, int k, int e, int m, hone_slot *slot, int n
         size = size < 0 ? x : hone_build_fn(b, HONE_FN_mul, size, x, -1);
     }
     if (!o->output && size >= 0 && n->expr) {
-        hone_check c = {k, number, size, slot->tilde, name_of_size(b, n->expr)};
+        hone_check c = {k, number, size, slot->broadcast, name_of_size(b, n->expr)};
         if (!hone_push(&b->check, c)) hone_build_memory(b);
     }
 }

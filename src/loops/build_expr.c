@@ -436,7 +436,7 @@ static int32_t peek(hone_builder *b, const char *name) {
         if (!a->present || a->rank < 0) continue;
         for (int e = 0; e < o->n_entry; e++) {
             const hone_tree *t = o->entry[e].expr;
-            if (!t || t->kind != HONE_T_NAME || t->group || strcmp(t->name, name) || o->entry[e].tilde)
+            if (!t || t->kind != HONE_T_NAME || t->group || strcmp(t->name, name) || o->entry[e].broadcast)
                 continue;
             int before = 0, after = 0;
             for (int f = 0; f < o->n_entry; f++) {
@@ -510,7 +510,7 @@ static int32_t find_dim(hone_builder *b, const char *name, int member, int line)
                 seen = true;
                 if (!b->call->arg[k].present) continue;
                 absent_only = false;
-                if (n->tilde || (n->expr->kind == HONE_T_NAME) != (pass == 0)) continue;
+                if (n->broadcast || (n->expr->kind == HONE_T_NAME) != (pass == 0)) continue;
                 int slot = slot_number(b, k, e, member);
                 int32_t x = invert(b, n->expr, slot_x(b, k, slot), name, group, member);
                 if (x >= 0) return x;
@@ -524,7 +524,7 @@ static int32_t find_dim(hone_builder *b, const char *name, int member, int line)
     for (int k = 0; k < b->p->n_in; k++)
         for (int e = 0; e < b->p->operand[k].n_entry; e++) {
             const hone_entry *n = b->p->operand[k].entry + e;
-            if (n->kind != HONE_DIM_PLAIN || !n->tilde || !names_dim(n->expr, name, group) ||
+            if (n->kind != HONE_DIM_PLAIN || !n->broadcast || !names_dim(n->expr, name, group) ||
                 !b->call->arg[k].present)
                 continue;
             if (n->expr->kind != HONE_T_NAME) {
@@ -544,7 +544,7 @@ static int32_t find_dim(hone_builder *b, const char *name, int member, int line)
         for (int k = 0; k < b->p->n_in; k++)
             for (int e = 0; e < b->p->operand[k].n_entry; e++) {
                 const hone_entry *n = b->p->operand[k].entry + e;
-                if (n->kind != HONE_DIM_PLAIN || !n->tilde || !names_dim(n->expr, name, group) ||
+                if (n->kind != HONE_DIM_PLAIN || !n->broadcast || !names_dim(n->expr, name, group) ||
                     !b->call->arg[k].present)
                     continue;
                 int32_t x =

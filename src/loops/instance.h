@@ -74,12 +74,12 @@ typedef enum { HONE_ROLE_IN, HONE_ROLE_OUT, HONE_ROLE_TEMP } hone_role;
 typedef struct {
     const char *name;
     hone_role role;
-    int operand;                /* IN, OUT: number in the program's operands; fused: in the fused node's */
-    hone_dtype dtype;           /* TEMP: the storage type of its compute type */
-    int rank;                   /* dims as the program sees them: split, permuted, without ones */
-    int32_t dim[HONE_MAX_RANK]; /* parameter of each extent */
-    bool tilde[HONE_MAX_RANK];  /* may be 1 in fact: then its stride is 0 */
-    bool dense;                 /* must be row-major and without gaps (flat loads) */
+    int operand;                   /* IN, OUT: number in the program's operands; fused: in the fused node's */
+    hone_dtype dtype;              /* TEMP: the storage type of its compute type */
+    int rank;                      /* dims as the program sees them: split, permuted, without ones */
+    int32_t dim[HONE_MAX_RANK];    /* parameter of each extent */
+    bool broadcast[HONE_MAX_RANK]; /* may be 1 in fact: then its stride is 0 */
+    bool dense;                    /* must be row-major and without gaps (flat loads) */
 } hone_tensor;
 typedef struct {
     const char *name;
@@ -181,9 +181,9 @@ void hone_instance_out_shape(const hone_instance *, const hone_call *, const hon
    numbers. In two halves: which actual axis each of its dims walks follows from the call, and often at
    compile already (false: not known yet); the strides follow from that. */
 typedef struct {
-    int8_t axis; /* -1: none, it does not move */
-    bool tilde;  /* nor does it where that axis has one element */
-    bool splits; /* an outer part of what the next dim walks */
+    int8_t axis;    /* -1: none, it does not move */
+    bool broadcast; /* nor does it where that axis has one element */
+    bool splits;    /* an outer part of what the next dim walks */
 } hone_walks;
 bool hone_instance_walks(const hone_instance *, const hone_call *, int t,
                          hone_walks *out /* HONE_MAX_RANK */);

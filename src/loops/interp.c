@@ -282,7 +282,7 @@ static hone_dim fold(folding *f, int32_t x) {
                 return 0;
             }
             if (s < 0 || s >= d) out = true;
-            at = e->flat ? s : at * d + (w->tilde[k] && d == 1 ? 0 : s);
+            at = e->flat ? s : at * d + (w->broadcast[k] && d == 1 ? 0 : s);
         }
         if (out && e->c >= 0) return fold(f, e->c);
         if (out) break;

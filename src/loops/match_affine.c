@@ -10,7 +10,7 @@ bool hone_affine_slots(const hone_sized *c, int stage, int last, hone_slots_of *
     const hone_stage *s = in->stage + stage, *z = in->stage + last;
     int n = s->n_index + s->n_reduce, order[HONE_MAX_RANK];
     if (n > HONE_MAX_SLOTS || s->n_index > HONE_MAX_RANK) return false;
-    out->apart = hone_stage_order(in, z, c->param, c->stride[z->tensor], order);
+    out->injective = hone_stage_order(in, z, c->param, c->stride[z->tensor], order);
     out->n_domain = s->n_index, out->n = n, out->over = -1, out->cache = c->cache;
     for (int k = 0; k < n; k++) {
         out->dim[k] = k < s->n_index ? order[k] : k;

@@ -35,7 +35,7 @@ typedef struct {
     int32_t id[HONE_MAX_SLOTS];
     int dim[HONE_MAX_SLOTS]; /* a domain slot's place in the stage's own order */
     int64_t extent[HONE_MAX_SLOTS];
-    bool apart;        /* no two values meet in the target */
+    bool injective;    /* no two values meet in the target */
     bool begun;        /* what step 0 reads for h[t - 1] is the caller's business */
     hone_cache *cache; /* the call's, where tables are kept; or NULL */
 } hone_slots_of;

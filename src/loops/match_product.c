@@ -61,7 +61,7 @@ static bool stores(const hone_sized *c, hone_match_product *m, int stage, int la
     }
     for (int k = 0; k < own.n_domain; k++)
         if (own.extent[k] > 1 && !m->store.k[k]) return false;
-    return m->slots.apart;
+    return m->slots.injective;
 }
 static void add(hone_axes *to, hone_axis a) {
     hone_axis *last = to->n ? to->at + to->n - 1 : NULL;

@@ -273,7 +273,7 @@ static void entry(parser *p, hone_entry *e) {
         if (take_word(p, "if")) e->cond = expr(p, 0);
         return;
     }
-    e->tilde = take(p, "~");
+    e->broadcast = take(p, "~");
     e->expr = expr(p, 0);
     if (take_word(p, "at")) e->at = name(p);
 }

@@ -46,7 +46,7 @@ typedef enum {
 } hone_entry_kind;
 typedef struct {
     hone_entry_kind kind;
-    bool tilde;
+    bool broadcast;
     hone_tree *expr;  /* PLAIN: name, group, tuple or expression */
     const char *at;   /* the axes vector, or NULL */
     const char *like; /* ONES: for this group, or NULL */

@@ -336,7 +336,7 @@ hone_status hone_instance_solve(const hone_instance *in, const hone_call *c, hon
         const hone_check *q = s->check + k;
         hone_dim actual = slot_dim(s, c, q->operand, q->slot), want = eval(&v, q->size).i;
         if (!hone_dim_is_number(actual) || !hone_dim_is_number(want) || actual == want ||
-            (q->tilde && actual == 1))
+            (q->broadcast && actual == 1))
             continue;
         return hone_broken_size(c, q,
                                 slot_axis(s, c, s->slots[q->operand].slot + q->slot, c->arg[q->operand].rank),
@@ -398,8 +398,9 @@ bool hone_instance_walks(const hone_instance *in, const hone_call *c, int t, hon
             axis = slot_axis(s, c, slot, rank);
         known &= axis >= -1 && axis < rank;
         for (int q = 0; q < slot->n_part; q++)
-            out[slot->part0 + q] = (hone_walks){
-                .axis = (int8_t)(axis < 0 ? -1 : axis), .tilde = slot->tilde, .splits = q + 1 < slot->n_part};
+            out[slot->part0 + q] = (hone_walks){.axis = (int8_t)(axis < 0 ? -1 : axis),
+                                                .broadcast = slot->broadcast,
+                                                .splits = q + 1 < slot->n_part};
     }
     return known;
 }
@@ -408,7 +409,7 @@ void hone_walks_strides(const hone_walks *walks, const hone_tensor *w, const hon
     for (int d = w->rank - 1; d >= 0; d--) {
         int axis = walks[d].axis;
         if (walks[d].splits && d + 1 < w->rank) out[d] = out[d + 1] * p[w->dim[d + 1]].i;
-        else out[d] = axis < 0 || (walks[d].tilde && dim[axis] == 1) ? 0 : stride[axis];
+        else out[d] = axis < 0 || (walks[d].broadcast && dim[axis] == 1) ? 0 : stride[axis];
     }
 }
 void hone_instance_strides(const hone_instance *in, const hone_call *c, const hone_param *p, int t,
@@ -438,7 +439,7 @@ bool hone_instance_conditions(hone_arena *a, const hone_instance *in, const hone
         const hone_check *q = s->check + k;
         hone_dim actual = slot_dim(s, c, q->operand, q->slot),
                  same = hone_dim_eq(t, actual, eval(&v, q->size).i);
-        if (q->tilde) same = hone_dim_select(t, hone_dim_eq(t, actual, 1), 1, same);
+        if (q->broadcast) same = hone_dim_select(t, hone_dim_eq(t, actual, 1), 1, same);
         if (!hone_conditions_add(a, all, same)) return false;
     }
     for (int k = 0; k < in->program->n_in; k++) {

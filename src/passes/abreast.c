@@ -30,9 +30,9 @@ static const hone_value *matrix_of(const hone_graph *g, hone_vid v) {
                ? w
                : NULL;
 }
-static bool turned(const hone_node *n) { return hone_attr_int(n->attr, n->n_attr, "transB", 0) != 0; }
+static bool transposed(const hone_node *n) { return hone_attr_int(n->attr, n->n_attr, "transB", 0) != 0; }
 static int64_t columns_of(const hone_graph *g, const one *p) {
-    return g->var.at[p->weights].value->dim[turned(p->product) ? 0 : 1];
+    return g->var.at[p->weights].value->dim[transposed(p->product) ? 0 : 1];
 }
 /* A constant of f32, a number a column? */
 static bool is_bias(const hone_graph *g, hone_vid v, int64_t columns) {
@@ -123,7 +123,7 @@ static bool is_one(const seeing *s, hone_node *n, one *out) {
 /* ---- what takes their place ---------------------------------------------------------------------------- */
 static hone_value *beside(const hone_graph *g, const one *p, int n) { /* NULL: no memory */
     const hone_value *w = g->var.at[p->weights].value;
-    const bool rows = turned(p->product); /* columns are rows of what is stored */
+    const bool rows = transposed(p->product); /* columns are rows of what is stored */
     const int64_t depth = w->dim[rows ? 1 : 0];
     const size_t item = (size_t)hone_dtypes[w->dtype].bytes;
     int64_t all = 0;
@@ -215,8 +215,9 @@ static bool alike(const seeing *s, const one *a, const one *b) {
     const hone_graph *g = s->graph;
     const hone_value *w = g->var.at[a->weights].value, *v = g->var.at[b->weights].value;
     return a->product->program == b->product->program && a->product->in[0] == b->product->in[0] &&
-           a->product->unit == b->product->unit && turned(a->product) == turned(b->product) &&
-           w->dtype == v->dtype && w->dim[turned(a->product) ? 1 : 0] == v->dim[turned(b->product) ? 1 : 0];
+           a->product->unit == b->product->unit && transposed(a->product) == transposed(b->product) &&
+           w->dtype == v->dtype &&
+           w->dim[transposed(a->product) ? 1 : 0] == v->dim[transposed(b->product) ? 1 : 0];
 }
 static hone_status abreast_graph(hone_passing *pass, hone_graph *g) {
     seeing s = {.pass = pass, .graph = g};

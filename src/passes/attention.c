@@ -47,7 +47,7 @@ static void unturn(attending *a, hone_vid *v, int64_t *order) {
         *v = n->in[0];
     }
 }
-static hone_vid turned(attending *a, hone_vid v, const int64_t *order) {
+static hone_vid transposed(attending *a, hone_vid v, const int64_t *order) {
     bool same = true;
     for (int d = 0; d < a->rank; d++) same &= order[d] == d;
     const hone_attr perm = HONE_ATTR_L("perm", order, a->rank);
@@ -205,12 +205,12 @@ static bool attention(hone_matching *m) {
         size = var(&a, q)->dim[3], of_value = var(&a, v)->dim[3];
     }
     while (unscale(&a, &q)) continue;
-    /* keys stand with their last two dims turned */
+    /* keys stand with their last two dims transposed */
     for (int d = 0; d < r; d++) order[d] = d < r - 2 ? d : 2 * r - 3 - d;
     unturn(&a, &k, order);
     if (!(a.scale > 0)) return false; /* 0 would ask for the usual scale */
     hone_dim of_keys = 0, of_values = 0;
-    k = turned(&a, k, order);
+    k = transposed(&a, k, order);
     hone_vid few_k = r == 4 && k >= 0 ? before_repeat(&a, k, &of_keys) : -1,
              few_v = r == 4 ? before_repeat(&a, v, &of_values) : -1;
     if (few_k >= 0 && few_v >= 0 && of_keys == of_values)

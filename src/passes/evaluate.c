@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    evaluate: see evaluate.h. Rows with a program run as tile code; views that only move bytes are moved here,
-   at the speed of memory, because models turn whole weights around. */
+   at the speed of memory, because models transpose whole weights. */
 #include "passes/evaluate.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ static bool move_all(work *w) { /* Reshape and its kind, BitCast */
     if (w->out[0]->bytes) memcpy(w->out[0]->data, w->in[0]->data, w->out[0]->bytes);
     return true;
 }
-static bool move_turned(work *w) { /* Transpose */
+static bool move_transposed(work *w) { /* Transpose */
     const hone_value *x = w->in[0];
     const hone_attr *perm = hone_attr_find(w->node->attr, w->node->n_attr, "perm");
     int64_t stride[HONE_MAX_RANK], from[HONE_MAX_RANK], at[HONE_MAX_RANK] = {0},
@@ -131,7 +131,7 @@ static bool move_contents(work *w) { /* Shape, Size */
 static const struct {
     const char *how;
     bool (*move)(work *);
-} views[] = {{"reshape", move_all},   {"bitcast", move_all}, {"transpose", move_turned},
+} views[] = {{"reshape", move_all},   {"bitcast", move_all}, {"transpose", move_transposed},
              {"concat", move_concat}, {"split", move_split}, {"shape", move_contents},
              {"size", move_contents}};
 

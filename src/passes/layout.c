@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
    layout: in which order a var's dims lie in memory. Logical dims never change. Row-major is the rule; where
-   a computed var is only turned around (a Transpose) and what comes out must be row-major (it is reshaped,
-   or leaves the graph), the var is stored in the turned order to begin with: the Transpose is then a view of
-   dense memory, and no copy is left.
+   a computed var is only transposed and what comes out must be row-major (it is reshaped, or leaves the
+   graph), the var is stored in the transposed order to begin with: the Transpose is then a view of dense
+   memory, and no copy is left.
 
    Images: where the device wants it so (ir/target.h), what a convolution makes has its channels last in
    memory, and so has everything made of it, element by element, by pools, sums and joins, up to where dims
    are merged or the caller wants his own order. Kernels then walk whole pixels: a window's place is a row of
-   channels, no gathering. A picture whose channels were only split, turned and merged again (a shuffle) is
-   one too: where that needs a copy, the copy has its channels last. */
+   channels, no gathering. A picture whose channels were only split, transposed and merged again (a shuffle)
+   is one too: where that needs a copy, the copy has its channels last. */
 #include <string.h>
 
 #include "loops/fuse.h"

@@ -15,7 +15,7 @@ static const struct {
     {"settle", hone_pass_settle}, /* scales and weights that the model computes */
     {"identity", hone_pass_identity}, /* exporters share equal biases through Identity */
     {"moves", hone_pass_moves},
-    {"settle", hone_pass_settle}, /* weights that were turned around */
+    {"settle", hone_pass_settle}, /* weights that were transposed */
     {"quant", hone_pass_quant}, /* before weights are folded to f32 */
     {"means", hone_pass_means},
     {"blocks", hone_pass_blocks}, /* likewise, and where nothing else is quantized */
@@ -41,7 +41,7 @@ static const struct {
     {"sink", hone_pass_sink}, /* and when activations are one op each */
     {"rotary", hone_pass_rotary},
     {"attention", hone_pass_attention},
-    {"turns", hone_pass_turns}, /* when what attention reads is known */
+    {"transposes", hone_pass_transposes}, /* when what attention reads is known */
     {"views", hone_pass_views},
     {"identity", hone_pass_identity},
     {"same", hone_pass_same},

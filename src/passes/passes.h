@@ -54,13 +54,13 @@ hone_pass_fn hone_pass_activation; /* Gelu, HardSwish, Softmax written out */
 hone_pass_fn hone_pass_lookup;     /* products with ones and zeros become rows of a table */
 hone_pass_fn hone_pass_rotary;     /* rotary positions written out */
 hone_pass_fn hone_pass_attention;  /* queries, keys, Softmax and values written out */
-hone_pass_fn hone_pass_turns;      /* Transposes go around products; chains of views become short */
+hone_pass_fn hone_pass_transposes; /* Transposes go around products; chains of views become short */
 hone_pass_fn hone_pass_joins;      /* a Concat takes what another Concat or a Split has in one piece */
 hone_pass_fn hone_pass_floats;     /* products of integers become products of floats where these are faster */
 hone_pass_fn
     hone_pass_unsigned; /* bytes that count from -128 become unsigned where units want zeros as pads */
 hone_pass_fn hone_pass_abreast; /* products of one tensor with constants become one product */
-hone_pass_fn hone_pass_layout;  /* vars that are only turned around are stored turned around */
+hone_pass_fn hone_pass_layout;  /* vars that are only transposed are stored transposed */
 hone_pass_fn hone_pass_widen;   /* every element-wise reader of a DequantizeLinear has its own */
 hone_pass_fn hone_pass_fuse;    /* element-wise chains and epilogues become one node */
 #endif

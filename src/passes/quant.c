@@ -262,7 +262,7 @@ static bool product_of(hone_matching *m, product *p) {
     const hone_node *n = hone_match_node(m, "sum");
     const hone_vid w = hone_match_var(m, "w");
     const bool gemm = hone_node_is(n, "Gemm"),
-               turned = gemm && hone_attr_int(n->attr, n->n_attr, "transB", 0);
+               transposed = gemm && hone_attr_int(n->attr, n->n_attr, "transB", 0);
     const int rank = g->var.at[w].rank;
     p->bias = hone_match_var(m, "b");
     if (gemm && (hone_attr_int(n->attr, n->n_attr, "transA", 0) ||
@@ -271,12 +271,12 @@ static bool product_of(hone_matching *m, product *p) {
         return false;
     if (rank < 2 || g->var.at[hone_match_var(m, "x")].rank < 2 ||
         !dequantized(m, hone_match_var(m, "x"), -1, &p->x) ||
-        !dequantized(m, w, rank == 2 ? !turned : -1, &p->w))
+        !dequantized(m, w, rank == 2 ? !transposed : -1, &p->w))
         return false;
-    const hone_dim columns = g->var.at[w].dim[turned ? 0 : rank - 1];
+    const hone_dim columns = g->var.at[w].dim[transposed ? 0 : rank - 1];
     p->columns = hone_dim_is_number(columns) ? columns : -1;
     if (p->bias >= 0 && p->columns < 1) return false;
-    p->right = turned ? hone_match_emit(m, "Transpose", HONE_MATCH_NEW, &p->w.q, 1, NULL, 0) : p->w.q;
+    p->right = transposed ? hone_match_emit(m, "Transpose", HONE_MATCH_NEW, &p->w.q, 1, NULL, 0) : p->w.q;
     return p->right >= 0;
 }
 static bool matmul(hone_matching *m) {

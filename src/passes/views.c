@@ -49,8 +49,8 @@ static bool reshape_fixed(hone_matching *m) {
     return !g->var.at[hone_match_var(m, "s")].value && put_reshape(m, root->in[0]);
 }
 
-/* A constant matrix with its dims turned. */
-static hone_vid turned_matrix(hone_matching *m, hone_vid w) {
+/* A constant matrix with its dims transposed. */
+static hone_vid transposed_matrix(hone_matching *m, hone_vid w) {
     const hone_value *from = hone_match_graph(m)->var.at[w].value;
     const int64_t rows = from->dim[0], columns = from->dim[1];
     const size_t bytes = hone_dtypes[from->dtype].bytes;
@@ -62,7 +62,7 @@ static hone_vid turned_matrix(hone_matching *m, hone_vid w) {
         for (int64_t r = 0; r < rows; r++)
             memcpy((char *)to->data + (size_t)(c * rows + r) * bytes,
                    (const char *)from->data + (size_t)(r * columns + c) * bytes, bytes);
-    return hone_match_constant(m, "turned", to);
+    return hone_match_constant(m, "transposed", to);
 }
 /* Rows of x laid under each other, times a matrix, and back: MatMul does that by itself, and what follows may
    join it. Gemm is what PyTorch's Conv1D and addmm become. */
@@ -78,7 +78,7 @@ static bool rows_of_matmul(hone_matching *m) {
                  hone_attr_float(gemm->attr, gemm->n_attr, "beta", 1) != 1 ||
                  hone_attr_int(gemm->attr, gemm->n_attr, "transA", 0)))
         return false;
-    const bool turned = gemm && hone_attr_int(gemm->attr, gemm->n_attr, "transB", 0);
+    const bool transposed = gemm && hone_attr_int(gemm->attr, gemm->n_attr, "transB", 0);
     if (b >= 0) {
         const hone_var *bias = g->var.at + b;
         if (bias->rank > 1 && !(bias->rank == 2 && bias->dim[0] == 1)) return false;
@@ -91,7 +91,7 @@ static bool rows_of_matmul(hone_matching *m) {
         hone_vid s = hone_match_ints(m, "shape", shape, as.rank);
         x = hone_match_emit(m, "Reshape", HONE_MATCH_NEW, (const hone_vid[]){x, s}, 2, NULL, 0);
     }
-    if (turned && (w = turned_matrix(m, w)) < 0) return false;
+    if (transposed && (w = transposed_matrix(m, w)) < 0) return false;
     if (b < 0) return hone_match_emit(m, "MatMul", y, (const hone_vid[]){x, w}, 2, NULL, 0) >= 0;
     hone_vid sums = hone_match_emit(m, "MatMul", HONE_MATCH_NEW, (const hone_vid[]){x, w}, 2, NULL, 0);
     return hone_match_emit(m, "Add", y, (const hone_vid[]){sums, b}, 2, NULL, 0) >= 0;

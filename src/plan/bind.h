@@ -40,7 +40,7 @@ struct hone_level { /* a graph being bound: the outermost, or a branch bound in 
     bool top;
     hone_bound_var *var;
     const int64_t *values; /* of the dims table */
-    bool whole;            /* all that quiet nodes ask for are numbers */
+    bool whole;            /* all that shape-only nodes ask for are numbers */
     /* an input has no elements: expressions divide by dims as if they were not 0, so nothing goes by
        formula */
     bool empty;

@@ -52,17 +52,17 @@ static hone_status find_instances(hone_compiled *c) {
     hone_graph *g = c->graph;
     hone_arena *scratch = hone_arena_create();
     hone_status s = scratch ? HONE_OK : no_memory();
-    bool *quiet = HONE_NEW_N(g->arena, bool, g->node.n + 1);
-    if (!quiet) s = no_memory();
+    bool *shape_only = HONE_NEW_N(g->arena, bool, g->node.n + 1);
+    if (!shape_only) s = no_memory();
     for (int k = 0; k < g->node.n && !s; k++) {
         hone_node *n = g->node.at[k];
         if (n->n_body) continue;
         hone_arena_reset(scratch);
-        quiet[k] = hone_formula_shape_only(g, n);
+        shape_only[k] = hone_formula_shape_only(g, n);
         c->formula[k] = hone_formula_make(c, scratch, n, &c->instance[k], &s);
         if (s) s = hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
     }
-    c->shape_only = quiet;
+    c->shape_only = shape_only;
     hone_arena_destroy(scratch);
     return s;
 }

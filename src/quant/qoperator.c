@@ -84,7 +84,7 @@ static bool product_rounded(rewriting *r, const hone_node *q) {
 
 /* ---- products that floats read ------------------------------------------------------------------------- */
 /* The weights of a Gemm as MatMul takes them. */
-static hone_value *turned(const hone_value *w) {
+static hone_value *transposed(const hone_value *w) {
     const int64_t n = w->dim[0], k = w->dim[1], dim[2] = {k, n};
     hone_value *t = NULL;
     if (hone_value_tensor(w->dtype, dim, 2, &t)) return NULL;
@@ -117,7 +117,7 @@ static bool product_floats(rewriting *r, const hone_node *n) {
     const bool turn = gemm && hone_attr_int(n->attr, n->n_attr, "transB", 0),
                biased = n->n_in > 2 && n->in[2] >= 0;
     hone_vid right = w->in[0];
-    if (turn) right = hone_quant_constant(&r->e, r->g->var.at[right].name, turned(m));
+    if (turn) right = hone_quant_constant(&r->e, r->g->var.at[right].name, transposed(m));
     const hone_vid zero = hone_quant_number(r->e.graph, "zero", HONE_DTYPE_I8, 0),
                    in[4] = {x->in[0], right, x->in[2], zero};
     const hone_vid sum = hone_quant_put(&r->e, "MatMulInteger", n->name, in, 4,

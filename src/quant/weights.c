@@ -82,14 +82,14 @@ static const hone_value *matrix(const hone_graph *g, hone_vid v) {
                ? c
                : NULL;
 }
-static bool multiplies(const hone_weights_job *w, const hone_node *n, bool *turned) {
+static bool multiplies(const hone_weights_job *w, const hone_node *n, bool *transposed) {
     const hone_graph *g = w->job->graph;
     const hone_value *c = n->n_in > 1 ? matrix(g, n->in[1]) : NULL;
-    *turned = false;
+    *transposed = false;
     if (!c || n->in[0] < 0 || g->var.at[n->in[0]].value || g->var.at[n->in[0]].dtype != HONE_DTYPE_F32)
         return false;
     if (hone_quant_is(n, "Gemm")) {
-        *turned = hone_attr_int(n->attr, n->n_attr, "transB", 0) != 0;
+        *transposed = hone_attr_int(n->attr, n->n_attr, "transB", 0) != 0;
         if (hone_attr_int(n->attr, n->n_attr, "transA", 0)) return false;
         if (!w->written && (hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 ||
                             hone_attr_float(n->attr, n->n_attr, "beta", 1) != 1))
@@ -97,7 +97,7 @@ static bool multiplies(const hone_weights_job *w, const hone_node *n, bool *turn
     } else if (!hone_quant_is(n, "MatMul")) {
         return false;
     }
-    const int64_t k = c->dim[*turned ? 1 : 0];
+    const int64_t k = c->dim[*transposed ? 1 : 0];
     if (k < LEAST_ROWS) return false;
     return w->written || strcmp(w->kind->name, "nf4") != 0 ||
            k % block_of(w, k) == 0; /* bnb4's blocks do not end with a column */
@@ -108,28 +108,29 @@ static bool gathers(const hone_weights_job *w, const hone_node *n) {
     return c && hone_attr_int(n->attr, n->n_attr, "axis", 0) == 0 && hone_value_count(c) >= LEAST_TABLE &&
            c->dim[1] >= LEAST_ROWS;
 }
-static hone_status take(hone_weights_job *w, int node, hone_vid var, bool turned, bool table) {
+static hone_status take(hone_weights_job *w, int node, hone_vid var, bool transposed, bool table) {
     for (int k = 0; k < w->layer.n; k++) {
         hone_weights_layer *a = w->layer.at + k;
         if (a->var != var || (a->table != table && !w->written)) continue;
-        if (a->turned != turned || a->table != table) return HONE_OK; /* one form of it is enough */
+        if (a->transposed != transposed || a->table != table) return HONE_OK; /* one form of it is enough */
         return hone_push(&a->reader, node) ? HONE_OK : hone_quant_no_memory();
     }
     const hone_value *c = w->job->graph->var.at[var].value;
     if (!hone_push(&w->layer, ((hone_weights_layer){.var = var,
-                                                    .turned = turned,
+                                                    .transposed = transposed,
                                                     .table = table,
-                                                    .n = c->dim[turned ? 0 : 1],
-                                                    .k = c->dim[turned ? 1 : 0],
+                                                    .n = c->dim[transposed ? 0 : 1],
+                                                    .k = c->dim[transposed ? 1 : 0],
                                                     .lost_out = -1})))
         return hone_quant_no_memory();
     return hone_push(&w->layer.at[w->layer.n - 1].reader, node) ? HONE_OK : hone_quant_no_memory();
 }
 static hone_status find(hone_weights_job *w) {
     const hone_graph *g = w->job->graph;
-    bool turned;
+    bool transposed;
     for (int k = 0; k < g->node.n; k++)
-        if (multiplies(w, g->node.at[k], &turned)) HONE_TRY(take(w, k, g->node.at[k]->in[1], turned, false));
+        if (multiplies(w, g->node.at[k], &transposed))
+            HONE_TRY(take(w, k, g->node.at[k]->in[1], transposed, false));
     for (int k = 0; k < g->node.n; k++)
         if (gathers(w, g->node.at[k])) HONE_TRY(take(w, k, g->node.at[k]->in[0], true, true));
     for (int k = 0; k < w->layer.n; k++) {
@@ -161,9 +162,9 @@ static hone_status find(hone_weights_job *w) {
 float *hone_weights_rows(const hone_weights_job *w, const hone_weights_layer *a) {
     const float *from = w->job->graph->var.at[a->var].value->data;
     float *to = hone_alloc(sizeof *to * (size_t)(a->n * a->k)); /* no more than the value has */
-    if (to && a->turned) memcpy(to, from, sizeof *to * (size_t)(a->n * a->k));
+    if (to && a->transposed) memcpy(to, from, sizeof *to * (size_t)(a->n * a->k));
     enum { TILE = 32 };
-    for (int64_t k0 = 0; to && !a->turned && k0 < a->k; k0 += TILE)
+    for (int64_t k0 = 0; to && !a->transposed && k0 < a->k; k0 += TILE)
         for (int64_t n = 0; n < a->n; n++)
             for (int64_t k = k0; k < k0 + TILE && k < a->k; k++) to[n * a->k + k] = from[k * a->n + n];
     return to;
@@ -250,7 +251,7 @@ static hone_status write_qdq(hone_weights_job *w) {
     hone_graph *g = w->job->graph;
     for (int k = 0; k < w->layer.n; k++) {
         const hone_weights_layer *a = w->layer.at + k;
-        hone_value *v = hone_weights_floats(&a->q, a->turned, true);
+        hone_value *v = hone_weights_floats(&a->q, a->transposed, true);
         if (!v) return hone_quant_no_memory();
         hone_value_drop(g->var.at[a->var].value);
         g->var.at[a->var].value = v;

@@ -84,10 +84,10 @@ hone_value *hone_weights_scales(const hone_weights *, bool transposed, bool flat
 hone_value *hone_weights_bnb4(const hone_weights *); /* u8[n * k / 2], high bits first */
 /* A level as a byte of type t, one of the kind's `stored`. */
 void hone_weights_put(const hone_weights *, hone_dtype t, uint8_t *to, int level);
-/* `turned`: a tensor [n, k], blocks along its last dim; else [k, n]. */
+/* `transposed`: a tensor [n, k], blocks along its last dim; else [k, n]. */
 /* unsigned_: also where there is no zero point */
-hone_value *hone_weights_levels(const hone_weights *, bool turned, bool unsigned_);
-hone_value *hone_weights_zeros(const hone_weights *, bool turned);
+hone_value *hone_weights_levels(const hone_weights *, bool transposed, bool unsigned_);
+hone_value *hone_weights_zeros(const hone_weights *, bool transposed);
 /* f32; noted: what it was dequantized from, for export */
-hone_value *hone_weights_floats(const hone_weights *, bool turned, bool noted);
+hone_value *hone_weights_floats(const hone_weights *, bool transposed, bool noted);
 #endif

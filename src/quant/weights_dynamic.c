@@ -128,7 +128,7 @@ static void judges(void *arg, int member, int members) {
     }
     hone_free(sum);
 }
-static float *turned(const float *w, int64_t n, int64_t k) {
+static float *transposed(const float *w, int64_t n, int64_t k) {
     float *to = hone_alloc(sizeof *to * (size_t)(n * k));
     for (int64_t i = 0; to && i < n; i++)
         for (int64_t j = 0; j < k; j++) to[j * n + i] = w[i * k + j];
@@ -138,7 +138,7 @@ static float *turned(const float *w, int64_t n, int64_t k) {
 static hone_status loss(const hone_weights_job *w, hone_weights_layer *a, const reading *r, const float *by,
                         const float *x, double *out) {
     hone_status s = HONE_OK;
-    float *rows = hone_weights_rows(w, a), *plain = rows ? turned(rows, a->n, a->k) : NULL,
+    float *rows = hone_weights_rows(w, a), *plain = rows ? transposed(rows, a->n, a->k) : NULL,
           *back = hone_alloc(sizeof *back * (size_t)(a->n * a->k));
     judging j = {.r = r,
                  .x = x,

@@ -13,8 +13,8 @@ enum {
 };
 typedef struct {
     hone_vid var;
-    bool turned; /* stored [n, k]: Gemm with transB, tables */
-    bool table;  /* rows of it are gathered */
+    bool transposed; /* stored [n, k]: Gemm with transB, tables */
+    bool table;      /* rows of it are gathered */
     int64_t n, k;
     hone_vec(int) reader; /* nodes that multiply by it, or gather from it */
     hone_weights q;

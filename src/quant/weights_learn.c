@@ -24,7 +24,7 @@ static hone_vid input_of(const learning *l, const hone_weights_layer *a, int rea
 }
 /* From now on the graph so far has it quantized. */
 static hone_status install(const learning *l, const hone_weights_layer *a) {
-    hone_value *v = hone_weights_floats(&a->q, a->turned, false);
+    hone_value *v = hone_weights_floats(&a->q, a->transposed, false);
     if (!v) return hone_quant_no_memory();
     hone_value_drop(l->made->var.at[a->var].value);
     l->made->var.at[a->var].value = v;

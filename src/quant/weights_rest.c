@@ -54,8 +54,8 @@ static int axis_of(const hone_node *n, int k, const hone_value *c, bool tables) 
         (tables && (c->rank != 2 || hone_attr_int(n->attr, n->n_attr, "axis", 0))))
         return -1;
     if (weights[w].axis != FIRST) {
-        const bool turned = hone_quant_is(n, "Gemm") && hone_attr_int(n->attr, n->n_attr, "transB", 0);
-        return c->rank - (turned ? 2 : 1);
+        const bool transposed = hone_quant_is(n, "Gemm") && hone_attr_int(n->attr, n->n_attr, "transB", 0);
+        return c->rank - (transposed ? 2 : 1);
     }
     for (int a = 0; a < c->rank; a++)
         if (c->dim[a] > 1) return a;

@@ -54,20 +54,21 @@ void hone_weights_put(const hone_weights *q, hone_dtype t, uint8_t *to, int leve
         hone_dtype_store(t, to, HONE_F32, (hone_scalar){.f32 = q->kind->code[level]}, false);
     else *to = (uint8_t)(t == q->kind->stored[1] ? level - q->kind->middle : level);
 }
-hone_value *hone_weights_levels(const hone_weights *q, bool turned, bool unsigned_) {
+hone_value *hone_weights_levels(const hone_weights *q, bool transposed, bool unsigned_) {
     const hone_dtype t = q->kind->stored[q->symmetric && !unsigned_];
-    hone_value *v = t ? tensor(t, turned ? q->n : q->k, turned ? q->k : q->n, 0) : NULL;
+    hone_value *v = t ? tensor(t, transposed ? q->n : q->k, transposed ? q->k : q->n, 0) : NULL;
     for (int64_t n = 0; v && n < q->n; n++)
         for (int64_t k = 0; k < q->k; k++)
-            hone_weights_put(q, t, (uint8_t *)v->data + (turned ? n * q->k + k : k * q->n + n),
+            hone_weights_put(q, t, (uint8_t *)v->data + (transposed ? n * q->k + k : k * q->n + n),
                              q->level[n * q->k + k]);
     return v;
 }
-hone_value *hone_weights_zeros(const hone_weights *q, bool turned) {
-    hone_value *v = tensor(q->kind->stored[0], turned ? q->n : q->blocks, turned ? q->blocks : q->n, 0);
+hone_value *hone_weights_zeros(const hone_weights *q, bool transposed) {
+    hone_value *v =
+        tensor(q->kind->stored[0], transposed ? q->n : q->blocks, transposed ? q->blocks : q->n, 0);
     for (int64_t n = 0; v && n < q->n; n++)
         for (int64_t b = 0; b < q->blocks; b++)
-            ((uint8_t *)v->data)[turned ? n * q->blocks + b : b * q->n + n] = q->zero[n * q->blocks + b];
+            ((uint8_t *)v->data)[transposed ? n * q->blocks + b : b * q->n + n] = q->zero[n * q->blocks + b];
     return v;
 }
 static hone_value *line_of(hone_value *v) { /* one a column: of rank 1, as an axis wants it */
@@ -75,19 +76,19 @@ static hone_value *line_of(hone_value *v) { /* one a column: of rank 1, as an ax
     v->dim[0] = v->dim[0] * v->dim[1], v->rank = 1;
     return v;
 }
-hone_value *hone_weights_floats(const hone_weights *q, bool turned, bool noted) {
-    hone_value *v = tensor(HONE_DTYPE_F32, turned ? q->n : q->k, turned ? q->k : q->n, 0);
+hone_value *hone_weights_floats(const hone_weights *q, bool transposed, bool noted) {
+    hone_value *v = tensor(HONE_DTYPE_F32, transposed ? q->n : q->k, transposed ? q->k : q->n, 0);
     for (int64_t n = 0; v && n < q->n; n++)
         for (int64_t k = 0; k < q->k; k++)
-            ((float *)v->data)[turned ? n * q->k + k : k * q->n + n] = hone_weights_value(q, n, k);
+            ((float *)v->data)[transposed ? n * q->k + k : k * q->n + n] = hone_weights_value(q, n, k);
     if (!v || !noted) return v;
     const bool whole = q->blocks == 1;
-    hone_value *levels = hone_weights_levels(q, turned, false),
-               *scales = hone_weights_scales(q, !turned, false),
-               *zeros = q->symmetric ? NULL : hone_weights_zeros(q, turned);
+    hone_value *levels = hone_weights_levels(q, transposed, false),
+               *scales = hone_weights_scales(q, !transposed, false),
+               *zeros = q->symmetric ? NULL : hone_weights_zeros(q, transposed);
     if (levels && scales && (zeros || q->symmetric)) {
         if (whole) scales = line_of(scales), zeros = line_of(zeros);
-        hone_value_note(v, levels, scales, zeros, whole ? !turned : turned, whole ? 0 : q->block);
+        hone_value_note(v, levels, scales, zeros, whole ? !transposed : transposed, whole ? 0 : q->block);
     }
     hone_value_drop(levels), hone_value_drop(scales), hone_value_drop(zeros);
     if (v->from) return v;

@@ -324,8 +324,8 @@ static bool add_key(hone_exec *e, const hone_value *v, bool numbers) {
     }
     return true;
 }
-/* What the next stretch wants to know, read off the last one. `views` are borrowed tensors over arena memory;
-   the caller drops them. */
+/* What the next plan segment wants to know, read off the last one. `views` are borrowed tensors over arena
+   memory; the caller drops them. */
 static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *facts, hone_value **views,
                                uint8_t *space) {
     for (int k = 0; k < p->n_wanted; k++) {
@@ -424,7 +424,7 @@ static hone_status within_limit(const hone_exec *e, const hone_plan *p) {
                : hone_fail(HONE_NO_MEMORY, "the tensors of this run need %.3f MB; limit_bytes allows %.3f",
                            (double)bytes * 1e-6, (double)e->options.limit_bytes * 1e-6);
 }
-static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
+static hone_status run_segment(hone_exec *e, hone_plan *p, hone_value **out) {
     const hone_graph *g = e->c->graph;
     if (e->options.limit_bytes) HONE_TRY(within_limit(e, p));
     const size_t had = e->arena[p->depth].bytes;
@@ -612,7 +612,7 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     }
     if (!s) e->last = p;
     while (!s) {
-        s = run_stretch(e, p, mine);
+        s = run_segment(e, p, mine);
         if (s || p->cut_node < 0) break;
         hone_fact facts[HONE_MAX_WANTED];
         hone_value *views[HONE_MAX_WANTED] = {0};

@@ -30,7 +30,8 @@ void hone_exec_destroy(hone_exec *);
 /* in[k]: dense values, NULL where an optional one is left out. out[k]: NULL, or a tensor to be filled;
    receives references. */
 hone_status hone_exec_run(hone_exec *, hone_value *const *in, hone_value **out) HONE_CHECKED;
-const hone_plan *hone_exec_last(const hone_exec *); /* the first stretch of the last run; NULL before any */
+const hone_plan *hone_exec_last(
+    const hone_exec *); /* the first plan segment of the last run; NULL before any */
 int hone_exec_plans(const hone_exec *);
 /* by the last run, with its bodies (spaces.h) */
 const struct hone_copied *hone_exec_copied(const hone_exec *);

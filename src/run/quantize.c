@@ -71,7 +71,7 @@ static hone_status run_time(hone_quant_run *r, hone_value *const *in, int runs, 
     hone_free(out);
     return s;
 }
-/* Steps of all stretches of the last run; `seen`: ns of each before it, and the least so far. */
+/* Steps of all plan segments of the last run; `seen`: ns of each before it, and the least so far. */
 static int steps_of(const hone_exec *e) {
     int n = 0;
     for (const hone_plan *p = hone_exec_last(e); p; p = p->next_cut) n += p->n_step;

@@ -13,16 +13,16 @@ typedef struct {
     void *at;
     size_t bytes;
 } piece;
-typedef struct { /* of one stretch */
+typedef struct { /* of one plan segment */
     piece arena, own;
     uint64_t own_of; /* the plan whose own memory it holds */
-} stretch;
+} memory;
 typedef struct {
     const hone_unit *unit;
     hone_queue *queue;
     void **base; /* from 0 on; constants lie before it */
     int n_base, n_constant;
-    stretch *stretch; /* HONE_MAX_CUTS, made when the first is wanted */
+    memory *segment; /* HONE_MAX_CUTS, made when the first is wanted */
     hone_vec(void *) guard;
 } space;
 struct hone_spaces {
@@ -57,13 +57,13 @@ void hone_spaces_destroy(hone_spaces *s) {
         space *w = s->space + k;
         if (!w->unit) continue;
         if (w->queue && w->unit->row->wait) (void)!w->unit->row->wait(w->queue);
-        for (int d = 0; w->stretch && d < HONE_MAX_CUTS; d++)
-            give_back(w, &w->stretch[d].arena), give_back(w, &w->stretch[d].own);
+        for (int d = 0; w->segment && d < HONE_MAX_CUTS; d++)
+            give_back(w, &w->segment[d].arena), give_back(w, &w->segment[d].own);
         for (int q = 0; q < w->guard.n; q++)
             if (w->guard.at[q]) w->unit->row->free(w->unit->row, w->unit->number, w->guard.at[q]);
         hone_vec_free(&w->guard);
         if (w->queue) w->unit->row->close(w->queue);
-        hone_free(w->stretch);
+        hone_free(w->segment);
         if (w->base) hone_free(w->base - w->n_constant);
     }
     hone_free(s->staging.at);
@@ -126,7 +126,7 @@ static hone_status guard_blocks(space *w, int number, const hone_plan *p, int fi
 }
 /* What was computed when a plan was made. */
 static hone_status bring_own(space *w, const hone_plan *p) {
-    stretch *s = w->stretch + p->depth;
+    memory *s = w->segment + p->depth;
     if (s->own_of == p->id) return HONE_OK;
     HONE_TRY(grow(w, &s->own, (size_t)p->own_bytes));
     if (p->own_bytes) HONE_TRY(w->unit->row->copy_in(w->queue, s->own.at, 0, p->own, (size_t)p->own_bytes));
@@ -145,19 +145,19 @@ static hone_status bring_need(hone_spaces *s, const hone_plan *p, struct hone_ne
         for (of = p->before; of && n.base != first_slot + of->own_slot;) of = of->before;
     if (!of) return hone_fail(HONE_BUG, "nobody knows base %d", n.base);
     HONE_TRY(bring_own(w, of));
-    w->base[n.base] = w->stretch[of->depth].own.at;
+    w->base[n.base] = w->segment[of->depth].own.at;
     return HONE_OK;
 }
 hone_status hone_spaces_prepare(hone_spaces *s, const hone_plan *p, int first_slot) {
     for (int k = 1; k < s->units->n; k++) {
         space *w = s->space + k;
         if (!hone_unit_space(s->units, k)) continue;
-        if (!w->stretch && !(w->stretch = hone_alloc(sizeof *w->stretch * HONE_MAX_CUTS)))
+        if (!w->segment && !(w->segment = hone_alloc(sizeof *w->segment * HONE_MAX_CUTS)))
             return hone_run_no_memory();
         HONE_TRY(grow_bases(w, p));
         if (p->space[k].slot < 0) continue;
-        HONE_TRY(grow(w, &w->stretch[p->depth].arena, (size_t)p->space[k].bytes));
-        w->base[first_slot + p->space[k].slot] = w->stretch[p->depth].arena.at;
+        HONE_TRY(grow(w, &w->segment[p->depth].arena, (size_t)p->space[k].bytes));
+        w->base[first_slot + p->space[k].slot] = w->segment[p->depth].arena.at;
         if (p->guard_slot >= 0) HONE_TRY(guard_blocks(w, k, p, first_slot));
     }
     for (int k = 0; k < p->n_need; k++) HONE_TRY(bring_need(s, p, p->need[k], first_slot));

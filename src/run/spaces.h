@@ -18,8 +18,8 @@ typedef struct hone_copied {
 hone_status hone_spaces_create(const hone_compiled *, const hone_units *, hone_copied *,
                                hone_spaces **out) HONE_CHECKED; /* adds to the count, which outlives it */
 void hone_spaces_destroy(hone_spaces *);                        /* NULL is fine */
-/* All that a stretch wants of other memories is there: its arenas, constants, what was computed when it was
-   made. first_slot: the base of slot 0. */
+/* All that a plan segment wants of other memories is there: its arenas, constants, what was computed when it
+   was made. first_slot: the base of slot 0. */
 hone_status hone_spaces_prepare(hone_spaces *, const hone_plan *, int first_slot) HONE_CHECKED;
 void hone_spaces_set(hone_spaces *, int unit, int32_t base, void *handle); /* after hone_spaces_prepare */
 hone_queue *hone_spaces_queue(const hone_spaces *, int unit);

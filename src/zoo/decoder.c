@@ -141,7 +141,7 @@ void hone_zoo_gpt2(hone_zoo *z, const void *plan) {
     }
     x = hone_zoo_layer_norm(z, "ln_f", x, 1e-5);
     hone_zoo_leave(z);
-    words = hone_zoo_transpose(z, words, "1,0"); /* tied: the embedding, turned */
+    words = hone_zoo_transpose(z, words, "1,0"); /* tied: the embedding, transposed */
     hone_zoo_name(z, "logits");
     hone_zoo_output(z, hone_zoo_op(z, "MatMul", HONE_ZOO_IN(x, words)));
     for (int k = 0; k < layers && c.cache; k++)
@@ -184,8 +184,8 @@ static hone_vid rotate(hone_zoo *z, hone_vid x, hone_vid cosine, hone_vid sine) 
     int64_t half = hone_zoo_dim(z, x, 3) / 2;
     hone_vid low = hone_zoo_slice(z, x, 3, 0, half), high = hone_zoo_slice(z, x, 3, half, INT64_MAX);
     high = hone_zoo_op(z, "Neg", HONE_ZOO_IN(high));
-    hone_vid turned = hone_zoo_cat(z, HONE_ZOO_IN(high, low), -1), a = hone_zoo_mul(z, x, cosine);
-    return hone_zoo_add(z, a, hone_zoo_mul(z, turned, sine));
+    hone_vid transposed = hone_zoo_cat(z, HONE_ZOO_IN(high, low), -1), a = hone_zoo_mul(z, x, cosine);
+    return hone_zoo_add(z, a, hone_zoo_mul(z, transposed, sine));
 }
 /* Each head of keys or values stands for `times` heads of queries. */
 static hone_vid repeat(hone_zoo *z, hone_vid x, int64_t times) {

@@ -9,7 +9,7 @@
 
 /* [B, S] → [B, S, size] */
 hone_vid hone_zoo_embed(hone_zoo *, const char *name, hone_vid ids, int64_t rows, int64_t size);
-/* [B, S, H * D] → [B, S, H, D], turned by `perm` */
+/* [B, S, H * D] → [B, S, H, D], transposed by `perm` */
 hone_vid hone_zoo_heads(hone_zoo *, hone_vid x, int64_t heads, const char *perm);
 /* [B, H, S, D] → [B, S, H * D]; B and S as `from` has them */
 hone_vid hone_zoo_join_heads(hone_zoo *, hone_vid x, hone_vid from);

@@ -38,13 +38,14 @@ typedef struct {
     int w, n_ref, shared, n_batch;
     /* rows, keys; of a key, of a value */
     int64_t extent[HONE_MAX_SLOTS], batches, m, n, depth, width;
-    int64_t period;            /* of the mask: so many rows later its rows come again; else m */
-    int64_t k_t, k_d, v_t;     /* steps of keys and values */
-    int64_t block, blocks;     /* rows of a tile */
-    bool few, lies;            /* keys as rows of A: no panels of them; values as they lie: nor of them */
-    bool turned;               /* scores lie transposed, as the kernel wants rows of A: see weights */
+    int64_t period;        /* of the mask: so many rows later its rows come again; else m */
+    int64_t k_t, k_d, v_t; /* steps of keys and values */
+    int64_t block, blocks; /* rows of a tile */
+    bool few_queries,
+        direct_values;         /* keys as rows of A: no panels of them; values as they lie: nor of them */
+    bool transposed;           /* scores lie transposed, as the kernel wants rows of A: see weights */
     float alpha, least, floor; /* of m, of z */
-    size_t score_bytes, list_bytes, panel_bytes, turned_bytes;
+    size_t score_bytes, list_bytes, panel_bytes, packed_a_bytes;
 } attending;
 
 /* ---- what it is ---------------------------------------------------------------------------------------- */
@@ -111,11 +112,11 @@ static hone_status weigh(hone_template_builder *m, const hone_cpu_call *c, int k
 static int64_t panel_columns(const hone_gemm_f32 *g) {
     return (int64_t)(g->pack_a ? 2 : g->widths) * g->vector;
 }
-/* Rows that are transposed together: as many as a panel has columns, so that a panel of keys is a block of
-   transposed rows too. */
-static int high_of(const hone_gemm_f32 *g) { return (int)panel_columns(g); }
-static void turn(const hone_gemm_f32 *g, int64_t m, int64_t k, const float *const *a, float *to) {
-    g->pack_a(&(hone_gemm_args){.m = (int)m, .m_block = high_of(g), .taps = 1, .k = k, .a = a}, to);
+/* Rows that are packed together: as many as a panel has columns, so that a panel of keys is a block of
+   packed rows too. */
+static int m_block_of(const hone_gemm_f32 *g) { return (int)panel_columns(g); }
+static void pack_rows(const hone_gemm_f32 *g, int64_t m, int64_t k, const float *const *a, float *to) {
+    g->pack_a(&(hone_gemm_args){.m = (int)m, .m_block = m_block_of(g), .taps = 1, .k = k, .a = a}, to);
 }
 /* Panels of a matrix whose element (p, j) is at p * by_p + j * by_j; the last one has as many whole vectors
    as it needs. */
@@ -133,10 +134,10 @@ static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t
         const float *b = from + j0 * by_j;
         for (int64_t p = 0; p < k && wide > have; p++)
             for (int64_t j = have; j < wide; j++) panel[p * wide + j] = 0;
-        if (by_j != 1 && by_p == 1 && g->pack_a) { /* columns are rows to turn */
+        if (by_j != 1 && by_p == 1 && g->pack_a) { /* columns are rows to pack */
             const float *column[HONE_GEMM_ROWS];
             for (int64_t j = 0; j < have; j++) column[j] = b + j * by_j;
-            turn(g, have, k, column, panel);
+            pack_rows(g, have, k, column, panel);
         } else if (by_j != 1 && by_p == 1) hone_transpose_floats(have, k, b, by_j, panel, wide);
         else
             for (int64_t p = 0; p < k; p++)
@@ -144,10 +145,10 @@ static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t
     }
 }
 static int64_t key_floats(const attending *d) {
-    return d->few ? 0 : hone_round_up(d->n, d->kernel->vector) * d->depth;
+    return d->few_queries ? 0 : hone_round_up(d->n, d->kernel->vector) * d->depth;
 }
 static int64_t value_floats(const attending *d) {
-    return d->lies ? 0 : hone_round_up(d->width, d->kernel->vector) * d->n;
+    return d->direct_values ? 0 : hone_round_up(d->width, d->kernel->vector) * d->n;
 }
 static int64_t stand(const attending *d, const walk *w, int64_t batch) {
     int64_t to = w->c;
@@ -155,8 +156,8 @@ static int64_t stand(const attending *d, const walk *w, int64_t batch) {
     return to;
 }
 static void make_panels(const attending *d, const float *k, const float *v, float *to) {
-    if (!d->few) panels(d->kernel, k, d->depth, d->n, d->k_d, d->k_t, to);
-    if (!d->lies) panels(d->kernel, v, d->n, d->width, d->v_t, 1, to + key_floats(d));
+    if (!d->few_queries) panels(d->kernel, k, d->depth, d->n, d->k_d, d->k_t, to);
+    if (!d->direct_values) panels(d->kernel, v, d->n, d->width, d->v_t, 1, to + key_floats(d));
 }
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const attending *d = s->data;
@@ -170,27 +171,27 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
 
 /* ---- the tile ------------------------------------------------------------------------------------------ */
 /* c[i][j] = sum over p < k of a[i][p] b[p, j]: columns in panels of `deep` p, or as they lie (b_step > 0).
-   transposed: room for all rows, which are to be transposed, or (a NULL) have been; NULL: they are not. */
-static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, int64_t deep,
-                    const float *const *a, const float *b, int64_t b_step, float *const *c, float *turned) {
+   packed_a: room for all rows, which are to be packed, or (a NULL) have been; NULL: they are not. */
+static void product(const hone_gemm_f32 *g, bool small_m, int64_t m, int64_t n, int64_t k, int64_t deep,
+                    const float *const *a, const float *b, int64_t b_step, float *const *c, float *packed_a) {
     const int64_t most = panel_columns(g);
     hone_gemm_args part = {
-        .taps = 1, .k = k, .small_m = few, .packed_a = turned, .m_block = turned ? high_of(g) : 0};
-    if (turned && a) turn(g, m, k, a, turned);
+        .taps = 1, .k = k, .small_m = small_m, .packed_a = packed_a, .m_block = packed_a ? m_block_of(g) : 0};
+    if (packed_a && a) pack_rows(g, m, k, a, packed_a);
     for (int64_t j = 0; j < n; j += most) {
         const int64_t have = n - j < most ? n - j : most, wide = hone_round_up(have, g->vector);
-        const int v = (int)(wide / g->vector), high = turned ? (int)m : g->mr[v - 1];
+        const int v = (int)(wide / g->vector), m_block = packed_a ? (int)m : g->mr[v - 1];
         part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * deep,
         part.c_from = j;
-        for (int64_t i = 0; i < m; i += high) {
-            part.m = m - i < high ? (int)(m - i) : high, part.a = a ? a + i : NULL, part.c = c + i;
+        for (int64_t i = 0; i < m; i += m_block) {
+            part.m = m - i < m_block ? (int)(m - i) : m_block, part.a = a ? a + i : NULL, part.c = c + i;
             g->run[v - 1](&part);
         }
     }
 }
 /* Few queries: they are the columns, a panel of one vector, and keys are the unpacked rows. */
-static void score_few(const attending *d, int64_t m, const float *const *q, const float *k, float *room,
-                      float *scores) {
+static void score_few_queries(const attending *d, int64_t m, const float *const *q, const float *k,
+                              float *room, float *scores) {
     const int64_t vector = d->kernel->vector;
     const int mr = d->kernel->mr[0];
     float *columns = room, *sums = room + d->depth * vector, *c[HONE_GEMM_ROWS];
@@ -323,16 +324,17 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
                     const float *mask, const int64_t *mask_row, float *room, float **c, float *x, float *z,
                     const going *to) {
     const hone_gemm_f32 *g = d->kernel;
-    const int high = high_of(g);
+    const int m_block = m_block_of(g);
     const bool parts = mask_row && to->reach < INFINITY;
     const float *hide[HONE_GEMM_ROWS];
-    float *hidden = room + high * d->depth, *out[HONE_GEMM_ROWS];
-    const int64_t period = d->period % high || m % d->period ? m : d->period, heads = m / period;
+    float *hidden = room + m_block * d->depth, *out[HONE_GEMM_ROWS];
+    const int64_t period = d->period % m_block || m % d->period ? m : d->period, heads = m / period;
     float scores_before = -1;
-    for (int64_t block = 0, before = 0, n_before = 0, plain = 0; block < (m + high - 1) / high; block++) {
+    for (int64_t block = 0, before = 0, n_before = 0, plain = 0; block < (m + m_block - 1) / m_block;
+         block++) {
         /* heads that have the same mask one after another */
-        const int64_t i = block % heads * period + block / heads * high;
-        const int some = (int)(m - i < high ? m - i : high), wide = HONE_GEMM_PACKED_M(some);
+        const int64_t i = block % heads * period + block / heads * m_block;
+        const int some = (int)(m - i < m_block ? m - i : m_block), wide = HONE_GEMM_PACKED_M(some);
         bool same = mask && wide == before; /* most masks are the same for all queries, */
         /* and heads' are */
         for (int r = 0; mask && r < some && !(same && block % heads); r++) {
@@ -340,22 +342,22 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
             same = same && hide[r] == hides, hide[r] = hides;
         }
         int64_t n = d->n;
-        if (d->code) turn(g, some, n, rows + i, x + i * n);
+        if (d->code) pack_rows(g, some, n, rows + i, x + i * n);
         else {
-            turn(g, some, d->depth, rows + i, room);
+            pack_rows(g, some, d->depth, rows + i, room);
             const float scores = parts ? to->reach * largest(room, wide * d->depth) : 0;
             if (parts && same && scores <= scores_before) n = n_before;
             else if (parts) scores_before = 2 * scores, n = seen_by(hide, some, n, scores_before);
             if (d->alpha != 1) d->softmax->times(room, wide * d->depth, d->alpha);
             for (int64_t t = 0; t < d->n && wide != before; t++) c[t] = x + t * wide;
             /* panels of keys are taken as they were made */
-            const int64_t whole = hone_round_up(n, high) < d->n ? hone_round_up(n, high) : d->n;
+            const int64_t whole = hone_round_up(n, m_block) < d->n ? hone_round_up(n, m_block) : d->n;
             hone_gemm_args part = {.m = (int)whole,
                                    .n = wide,
                                    .taps = 1,
                                    .k = d->depth,
                                    .packed_a = keys,
-                                   .m_block = high,
+                                   .m_block = m_block,
                                    .b = room,
                                    .b_step = wide};
             part.c = c, part.c_from = i * d->n;
@@ -365,7 +367,7 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
             const float *from[HONE_GEMM_ROWS];
             plain = plainly(hide, some, n);
             for (int r = 0; r < some; r++) from[r] = hide[r] + plain;
-            if (plain < n) turn(g, some, n - plain, from, hidden);
+            if (plain < n) pack_rows(g, some, n - plain, from, hidden);
         }
         d->softmax->columns(x + i * d->n, mask && plain < n ? hidden : NULL, plain, n, wide, d->least, z + i);
         before = wide, n_before = n;
@@ -384,9 +386,9 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const float **a = (const float **)(void *)(room + d->score_bytes);
     float **c = (float **)(void *)(a + d->block),
           *z = (float *)(void *)(c + (d->block > d->n ? d->block : d->n));
-    float *turned =
-        d->turned_bytes ? (float *)(void *)(room + d->score_bytes + d->list_bytes + d->panel_bytes) : NULL;
-    void *rest = room + d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes;
+    float *packed_a =
+        d->packed_a_bytes ? (float *)(void *)(room + d->score_bytes + d->list_bytes + d->panel_bytes) : NULL;
+    void *rest = room + d->score_bytes + d->list_bytes + d->panel_bytes + d->packed_a_bytes;
     const float *q = (const float *)to[d->q.tensor] + stand(d, &d->q, batch),
                 *k = (const float *)to[d->k.tensor] + stand(d, &d->k, batch),
                 *v = (const float *)to[d->v.tensor] + stand(d, &d->v, batch);
@@ -394,17 +396,17 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         d->shared ? (const float *)to[d->shared] + batch * (key_floats(d) + value_floats(d)) : own;
     if (!d->shared) make_panels(d, k, v, own);
     for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i];
-    for (int64_t i = 0; i < m && !(d->turned && !d->code); i++) c[i] = scores + i * d->n;
+    for (int64_t i = 0; i < m && !(d->transposed && !d->code); i++) c[i] = scores + i * d->n;
     /* where rows are many, those that see only a part of the keys are worth telling apart; not where a value
        that is no number would meet a 0 */
     float reach = INFINITY; /* of scores, by the query's */
-    if (d->mask.tensor >= 0 && d->n >= 32 && !d->code && !d->few && !d->lies &&
+    if (d->mask.tensor >= 0 && d->n >= 32 && !d->code && !d->few_queries && !d->direct_values &&
         largest(packed + key_floats(d), value_floats(d)) < INFINITY)
         reach = largest(packed, key_floats(d)) * fabsf(d->alpha) * (float)d->depth;
     const bool parts = reach < INFINITY;
-    if (d->few) score_few(d, m, a, k, own + value_floats(d), scores);
-    else if (d->turned ? d->code != NULL : !parts)
-        product(d->kernel, d->m <= HONE_GEMM_SMALL_M, m, d->n, d->depth, d->depth, a, packed, 0, c, turned);
+    if (d->few_queries) score_few_queries(d, m, a, k, own + value_floats(d), scores);
+    else if (d->transposed ? d->code != NULL : !parts)
+        product(d->kernel, d->m <= HONE_GEMM_SMALL_M, m, d->n, d->depth, d->depth, a, packed, 0, c, packed_a);
     if (d->code) { /* w takes the scores' place: its element 0 would lie so far before them */
         const int64_t first = (batch * d->m + m0) * d->n;
         to[d->w] = (void *)((uintptr_t)scores - sizeof(float) * (uintptr_t)first);
@@ -413,18 +415,18 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const float *mask =
         d->mask.tensor < 0 ? NULL : (const float *)to[d->mask.tensor] + stand(d, &d->mask, batch);
     float *y = (float *)to[d->y.tensor] + stand(d, &d->y, batch);
-    for (int64_t i = 0; i < m && d->turned && d->code; i++) a[i] = scores + i * d->n;
-    float *x = d->turned && d->code ? turned : scores;
-    if (d->turned)
-        weights(d, m, a, packed, mask, mask ? d->mask.row + m0 : NULL, turned, c, x, z,
+    for (int64_t i = 0; i < m && d->transposed && d->code; i++) a[i] = scores + i * d->n;
+    float *x = d->transposed && d->code ? packed_a : scores;
+    if (d->transposed)
+        weights(d, m, a, packed, mask, mask ? d->mask.row + m0 : NULL, packed_a, c, x, z,
                 &(going){y, d->y.row + m0, packed + key_floats(d), reach});
-    for (int64_t i = 0; i < m && d->turned; i++) c[i] = y + d->y.row[m0 + i];
-    if (d->turned && !parts)
+    for (int64_t i = 0; i < m && d->transposed; i++) c[i] = y + d->y.row[m0 + i];
+    if (d->transposed && !parts)
         product(d->kernel, false, m, d->width, d->n, d->n, NULL, packed + key_floats(d), 0, c, x);
     const int64_t vectors = hone_round_up(d->width, d->kernel->vector) / d->kernel->vector;
     const int widest = (int)(panel_columns(d->kernel) / d->kernel->vector),
               mr = d->kernel->mr[vectors < widest ? vectors - 1 : widest - 1];
-    for (int64_t i = 0; i < m && !d->turned; i += mr) { /* x is in L1 when it meets the values */
+    for (int64_t i = 0; i < m && !d->transposed; i += mr) { /* x is in L1 when it meets the values */
         const int64_t some = m - i < mr ? m - i : mr;
         /* keys that a row sees, and that one of these does */
         int64_t own_n[HONE_GEMM_ROWS], n = parts ? 1 : d->n;
@@ -446,7 +448,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             a[r] = scores + r * d->n, c[r] = y + d->y.row[m0 + r];
         }
         product(d->kernel, d->m <= HONE_GEMM_SMALL_M, some, d->width, n, d->n, a + i,
-                d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0, c + i, NULL);
+                d->direct_values ? v : packed + key_floats(d), d->direct_values ? d->v_t : 0, c + i, NULL);
     }
     d->softmax->over(c, m, d->width, z, d->floor);
     return HONE_OK;
@@ -499,9 +501,9 @@ static void choose(attending *d, int threads) {
     const hone_gemm_f32 *g = d->kernel;
     const int64_t mr = g->mr[g->packed_widths - 1];
     const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
-    d->few = d->m < 4 && (d->k_d == 1 || d->depth == 1);
-    d->lies = d->m < 16 && d->width % g->vector == 0;
-    d->turned = g->pack_a && !d->few && !d->lies && d->m > HONE_GEMM_SMALL_M;
+    d->few_queries = d->m < 4 && (d->k_d == 1 || d->depth == 1);
+    d->direct_values = d->m < 16 && d->width % g->vector == 0;
+    d->transposed = g->pack_a && !d->few_queries && !d->direct_values && d->m > HONE_GEMM_SMALL_M;
     d->block = 65536 / d->n < mr ? mr : 65536 / d->n;
     const int64_t want = work < 2e6    ? 1
                          : threads > 4 ? 2 * threads
@@ -566,19 +568,20 @@ hone_status hone_cpu_attention(hone_template_builder *m, const hone_cpu_call *c,
         uses |= (uint64_t)1 << d->shared;
     }
     d->n_ref = m->n_ref;
-    const int64_t rows = hone_round_up(d->block, vector); /* turned ones are whole vectors */
+    const int64_t rows = hone_round_up(d->block, vector); /* packed ones are whole vectors */
     d->score_bytes = hone_round_up64(sizeof(float) * (size_t)(rows * d->n));
     d->list_bytes =
         hone_round_up64(sizeof(float *) * (size_t)(d->block + (d->block > d->n ? d->block : d->n)) +
                         sizeof(float) * (size_t)rows);
     d->panel_bytes = d->shared ? 0 : sizeof(float) * (size_t)floats;
-    if (d->few) d->panel_bytes += sizeof(float) * (size_t)((d->depth + HONE_GEMM_ROWS) * vector);
+    if (d->few_queries) d->panel_bytes += sizeof(float) * (size_t)((d->depth + HONE_GEMM_ROWS) * vector);
     d->panel_bytes = hone_round_up64(d->panel_bytes);
     if (d->kernel->pack_a && d->m > HONE_GEMM_SMALL_M) {
-        int64_t to_turn = rows * d->depth;
-        if (d->turned && d->code) to_turn = rows * (d->n > d->depth ? d->n : d->depth);
-        else if (d->turned) to_turn = high_of(d->kernel) * (d->depth + (d->mask.tensor < 0 ? 0 : d->n));
-        d->turned_bytes = hone_round_up64(sizeof(float) * (size_t)to_turn);
+        int64_t to_pack = rows * d->depth;
+        if (d->transposed && d->code) to_pack = rows * (d->n > d->depth ? d->n : d->depth);
+        else if (d->transposed)
+            to_pack = m_block_of(d->kernel) * (d->depth + (d->mask.tensor < 0 ? 0 : d->n));
+        d->packed_a_bytes = hone_round_up64(sizeof(float) * (size_t)to_pack);
     }
     hone_step_template part = {.step = {.tactic = "attention",
                                         .flush = true,
@@ -588,7 +591,7 @@ hone_status hone_cpu_attention(hone_template_builder *m, const hone_cpu_call *c,
                                .uses = uses,
                                .buffer = -1};
     part.step.serial = part.step.tiles == 1 || work < 500000;
-    part.step.scratch_bytes = d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes +
+    part.step.scratch_bytes = d->score_bytes + d->list_bytes + d->panel_bytes + d->packed_a_bytes +
                               (d->code ? hone_tilecode_scratch(d->code) : 0);
     *done = true, *end = stage + STAGES;
     return hone_cpu_add(m, part);

@@ -27,7 +27,7 @@ typedef struct {
     /* bytes: of a block's weights, with its scales behind them; of all blocks of a panel; of the panel, with
        zero points; of a quantized row, and where its parts begin */
     int64_t block_bytes, step, stream_bytes, panel_bytes, row_bytes, at_scale, at_sum, at_start, at_flag;
-    int64_t grain; /* rows a tile quantizes, or turns */
+    int64_t grain; /* rows a tile quantizes, or packs */
     /* several rows at a time: how many; whether by weights as they are packed; bytes of so many quantized
        rows, and where their parts begin; where all rows' flags begin */
     int high;
@@ -38,7 +38,7 @@ typedef struct {
     /* columns of its panels, which take `high` rows at a time; columns made floats at a time */
     int columns, across;
     /* of K; values in one; rows of all of A as they are transposed; rows of a tile */
-    int64_t pieces, piece, turned_rows, at_once;
+    int64_t pieces, piece, packed_rows, at_once;
 } hone_bits_product;
 /* K in whole blocks */
 static inline int64_t hone_bits_deep(const hone_bits_product *d) { return d->blocks * d->block; }

@@ -2,7 +2,7 @@
    bits_float: many rows of A times weights of few bits in blocks where A may not be rounded: pieces of some
    columns are made floats, as panels of the f32 kernel, and meet all rows of a tile while
    they lie in a cache. Sums are those of f32 products, so rows that are infinite or not a number need nothing
-   else. Where the kernel takes rows transposed, a step before turns them. */
+   else. Where the kernel takes packed rows, a step before packs them. */
 #include <string.h>
 
 #include "device/cpu/bits.h"
@@ -15,7 +15,7 @@ enum {
     MOST_ROWS = 256,
     PIECE = 512, /* values of K at a time, whole blocks: with 12 columns 24 KB */
     QUAD = 4,
-    SHARE = 1 << 14 /* values of A a tile turns, about */
+    SHARE = 1 << 14 /* values of A a tile packs, about */
 };
 static int64_t least_common(int64_t a, int64_t b) {
     int64_t x = a;
@@ -36,7 +36,7 @@ bool hone_bits_float_sizes(hone_bits_product *d, int threads) {
     /* all about as high: a low block costs as much */
     d->high = (int)hone_ceil_div(d->at_once, hone_ceil_div(d->at_once, most));
     d->at_once = hone_round_up(d->at_once, d->high), d->row_tiles = hone_ceil_div(d->m, d->at_once);
-    d->turned_rows = hone_ceil_div(d->m, d->high) * HONE_GEMM_PACKED_M(d->high);
+    d->packed_rows = hone_ceil_div(d->m, d->high) * HONE_GEMM_PACKED_M(d->high);
     d->piece = PIECE / d->block * d->block, d->pieces = hone_ceil_div(d->k, d->piece);
     d->grain = hone_round_up(SHARE / d->piece > 1 ? SHARE / d->piece : 1, d->high);
     return true;
@@ -47,8 +47,8 @@ static int64_t of_piece(const hone_bits_product *d, int64_t p) {
 
 /* ---- rows of A ----------------------------------------------------------------------------------------- */
 /* Piece by piece of K; in a piece block by block of rows. */
-static float *turned_at(const hone_bits_product *d, float *turned, int64_t p, int64_t row) {
-    return turned + p * d->piece * d->turned_rows +
+static float *packed_at(const hone_bits_product *d, float *packed, int64_t p, int64_t row) {
+    return packed + p * d->piece * d->packed_rows +
            row / d->high * HONE_GEMM_PACKED_M(d->high) * of_piece(d, p);
 }
 static void point(const hone_bits_product *d, const char *a, int64_t row, int64_t m, int64_t p,
@@ -56,14 +56,14 @@ static void point(const hone_bits_product *d, const char *a, int64_t row, int64_
     for (int64_t i = 0; i < m; i++)
         rows[i] = (const float *)(const void *)a + d->first_a + d->row_a[row + i] + p * d->piece;
 }
-static hone_status turn_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_bits_product *d = s->data;
     const int64_t p = number % d->pieces, row = number / d->pieces * d->grain,
                   m = d->m - row < d->grain ? d->m - row : d->grain;
     const float **rows = scratch;
     point(d, hone_ref_at(s->ref[d->a], base), row, m, p, rows);
     const hone_gemm_args part = {.m = (int)m, .m_block = d->high, .taps = 1, .k = of_piece(d, p), .a = rows};
-    d->gemm->pack_a(&part, turned_at(d, (float *)(void *)hone_ref_at(s->ref[d->rows], base), p, row));
+    d->gemm->pack_a(&part, packed_at(d, (float *)(void *)hone_ref_at(s->ref[d->rows], base), p, row));
     return HONE_OK;
 }
 
@@ -144,7 +144,7 @@ static hone_status multiply_tile(const hone_step *s, void *const *base, int64_t 
                 if (d->gemm->pack_a) {
                     part.m_block = d->high, part.a = NULL;
                     part.packed_a =
-                        turned_at(d, (float *)(void *)hone_ref_at(s->ref[d->rows], base), p, row0);
+                        packed_at(d, (float *)(void *)hone_ref_at(s->ref[d->rows], base), p, row0);
                 }
                 run(&part);
             }
@@ -153,19 +153,19 @@ static hone_status multiply_tile(const hone_step *s, void *const *base, int64_t 
     return HONE_OK;
 }
 hone_status hone_bits_float_steps(hone_template_builder *m, hone_bits_product *d) {
-    const bool turns = d->gemm->pack_a;
-    const uint64_t a = (uint64_t)1 << d->a, rows = turns ? (uint64_t)1 << d->rows : 0,
+    const bool packs = d->gemm->pack_a;
+    const uint64_t a = (uint64_t)1 << d->a, rows = packs ? (uint64_t)1 << d->rows : 0,
                    out = (uint64_t)1 << d->out;
     int64_t bytes;
-    if (__builtin_mul_overflow(d->turned_rows, d->k * (int64_t)sizeof(float), &bytes))
+    if (__builtin_mul_overflow(d->packed_rows, d->k * (int64_t)sizeof(float), &bytes))
         return hone_steps_no_memory();
     if (!hone_push(&m->packed, ((hone_packed){.of = d, .ref = d->packed, .get = hone_bits_packed})))
         return hone_steps_no_memory();
-    m->n_ref += 1 + turns;
-    if (turns) {
+    m->n_ref += 1 + packs;
+    if (packs) {
         hone_step first = {.tactic = "pack",
                            .tiles = hone_ceil_div(d->m, d->grain) * d->pieces,
-                           .tile = turn_tile,
+                           .tile = pack_tile,
                            .data = d,
                            .scratch_bytes = sizeof(void *) * (size_t)d->grain};
         first.serial = first.tiles == 1;

@@ -113,7 +113,7 @@ static void multiply(const hone_bits_product *d, const hone_bits_panel *w, const
         if (d->as_packed) p.b = (const int8_t *)w->weights + g * d->step, p.b_step = d->step;
         else p.b = hone_bits_bytes(d, w, g, p.blocks, at->bytes, &p.b_step);
         p.shift = shift_of(d, w, g, &p, at->shift);
-        /* what comes next, here or in the panel behind this one, is asked for meanwhile, a share with each
+        /* what comes next, here or in the panel behind this one, is prefetched meanwhile, a share with each
            band */
         const uint8_t *next = w->weights + (g + p.blocks) * d->step +
                               (g + p.blocks == d->blocks ? d->panel_bytes - d->stream_bytes : 0);

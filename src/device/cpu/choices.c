@@ -45,8 +45,8 @@ static bool sum_fits(const hone_problem *p, const hone_choice *c) {
                      q[HONE_SUM_DIRECT] && depth >= q[HONE_SUM_K] ? 0 : 4.0 * (double)rows * (double)columns,
                  a = q[HONE_SUM_A] || piece ? 0 : 4.0 * (double)rows * (double)q[HONE_SUM_K],
                  b = q[HONE_SUM_B] ? 0 : 4.0 * (double)columns * (double)(depth + 1),
-                 turned = p->turns && !q[HONE_SUM_EACH] ? 4.0 * (double)(rows + mr) * (double)depth : 0;
-    return sums + a + b + turned + 8.0 * (double)rows * (double)(taps + 4) <= SCRATCH;
+                 packed = p->packs_a && !q[HONE_SUM_EACH] ? 4.0 * (double)(rows + mr) * (double)depth : 0;
+    return sums + a + b + packed + 8.0 * (double)rows * (double)(taps + 4) <= SCRATCH;
 }
 static bool bytes_fit(const hone_problem *p, const hone_choice *c) {
     const int64_t *q = p->number, rows = c->knob[HONE_BYTES_ROWS], columns = c->knob[HONE_BYTES_COLUMNS];

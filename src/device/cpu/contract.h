@@ -55,7 +55,7 @@ struct hone_contract {
     /* of scratch, too: rows of A that are packed (0: the kernel takes them unpacked), and panels that are
        activated before they meet another factor (0: there are none) */
     size_t packed_a_bytes, gate_bytes;
-    /* rows of A are scaled while they are transposed, or copied (prologue.c); or NULL */
+    /* rows of A are scaled while they are packed, or copied (prologue.c); or NULL */
     const struct hone_contract_prologue *prologue;
 
     /* by other tactics, each with what it needs of its own; or NULL */
@@ -115,13 +115,13 @@ void hone_contract_gather(const hone_contract *, const void *b, int64_t k, int64
                           int outside, void *line);
 /* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c (f32, or i32 with `less` to be taken away from each
    row first; NULL: nothing) with the given stride. */
-hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t over, const hone_standing *,
-                                 int64_t m0, int64_t m, int64_t n0, int64_t n, void *c, int64_t stride,
-                                 const int32_t *less, void *scratch) HONE_CHECKED;
+hone_status hone_contract_epilogue(const hone_contract *, void *const *at, int64_t over,
+                                   const hone_standing *, int64_t m0, int64_t m, int64_t n0, int64_t n,
+                                   void *c, int64_t stride, const int32_t *less, void *scratch) HONE_CHECKED;
 static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in whole vectors */
     return (d->of.n + d->kernel->vector - 1) / d->kernel->vector * d->kernel->vector;
 }
-/* Whether rows of A are to be transposed where the kernel can (kernels/gemm.h): it costs as much as a panel
+/* Whether rows of A are to be packed where the kernel can (kernels/gemm.h): it costs as much as a panel
    or two, but makes one piece of several. The widest panels are for unpacked rows. */
 static inline bool hone_contract_packs_a(const hone_contract *d) {
     const bool wide = d->nr > d->kernel->packed_widths * d->kernel->vector;
@@ -176,8 +176,8 @@ static inline void hone_contract_halves(const hone_contract *d, uint64_t half, h
     p->residual_bf16 =
         d->epilogue && d->epilogue->residual.tensor >= 0 && (half >> d->epilogue->residual.tensor & 1);
 }
-void hone_contract_ends(const hone_contract *, void *const *at, int64_t over, const hone_standing *,
-                        int64_t m0, int64_t m, hone_gemm_args *, const hone_contract_lists *);
+void hone_contract_epilogue_args(const hone_contract *, void *const *at, int64_t over, const hone_standing *,
+                                 int64_t m0, int64_t m, hone_gemm_args *, const hone_contract_lists *);
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. begun: whoever runs it
    says where rows of A are. */
 hone_status hone_contract_over(hone_template_builder *, const hone_cpu_call *, int stage, bool begun,

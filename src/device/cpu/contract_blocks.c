@@ -12,14 +12,14 @@ static double passing(const hone_contract *d, int w, const double *rate) {
     return 2.0 * (double)d->kernel->vector *
            ((double)(all - rest) / rate[w - 1] + (rest ? (double)rest / rate[rest - 1] : 0));
 }
-/* Transposed rows: few values of K pay for fewer calls, rows that are not eight at a time want more sums.
-   Rows as they lie, by four vectors, where they are of one piece and so short that they stay in L1 while all
-   weights pass (3136 x 64 of K 64: 64 to 71 GFLOP/s). Nobody asks for weights there, so they are waited for.
-   */
+/* Packed rows: few values of K pay for fewer calls, rows that are not eight at a time want more sums.
+   Unpacked rows, by four vectors, where they are of one piece and so short that they stay in L1 while all
+   weights pass (3136 x 64 of K 64: 64 to 71 GFLOP/s). Nobody prefetches weights there, so they are waited
+   for. */
 static int neon_panel(const hone_contract *d) {
     enum { SMALL_K = 96, SHORT = 256 };
     static const double rates[3][3] = {{57, 79, 78.5}, {44, 70, 71}, {44, 71, 77}},
-                        lying[4] = {38, 72, 74, 79}, TURN_NS = 0.1, WEIGHTS_PER_NS = 24,
+                        direct_rate[4] = {38, 72, 74, 79}, PACK_NS = 0.1, WEIGHTS_PER_NS = 24,
                         NEAR = 32768; /* bytes */
     const int64_t mr = d->kernel->mr[2], vector = d->kernel->vector;
     const double *rate = rates[d->of.k < SMALL_K                                         ? 1
@@ -29,13 +29,13 @@ static int neon_panel(const hone_contract *d) {
     /* one row reads panels, and wide ones faster */
     if (d->of.m <= HONE_GEMM_SMALL_M) return d->of.m == 1 ? 3 : 2;
     const int v = passing(d, 2, rate) < passing(d, 3, rate) ? 2 : 3;
-    const bool turns = hone_contract_packs_a(d), may = d->of.taps == 1 && d->of.piece == d->of.k &&
+    const bool packs = hone_contract_packs_a(d), may = d->of.taps == 1 && d->of.piece == d->of.k &&
                                                        d->of.k <= SHORT && d->of.k % vector == 0 &&
                                                        d->of.n % vector == 0;
     const double far = 4.0 * (double)d->of.n - NEAR / (double)d->of.k,
-                 lie = m * passing(d, 4, lying) + (far > 0 ? far / WEIGHTS_PER_NS : 0),
-                 turn = m * (passing(d, v, rate) + TURN_NS);
-    return may && (!turns || lie < turn) ? 4 : turns ? v : 2;
+                 direct = m * passing(d, 4, direct_rate) + (far > 0 ? far / WEIGHTS_PER_NS : 0),
+                 packed = m * (passing(d, v, rate) + PACK_NS);
+    return may && (!packs || direct < packed) ? 4 : packs ? v : 2;
 }
 /* The panel: as wide as the kernel can where it stays in L1 while rows pass, or rows pass only once. Else
    three vectors, where the tile is as high as by two and threads have panels enough to share: that the last
@@ -64,7 +64,7 @@ enum {
     TILE_NS = 300,
     MEET_NS = 2000,
     BYTES_PER_NS = 32,
-    TURNED_PER_NS = 8 /* bytes of rows that every tile turns */,
+    PACKED_PER_NS = 8 /* bytes of rows that every tile packs */,
     DEPTHWISE = 4 /* times slower */
 };
 /* depthwise, a part of the channels: rows in pieces. 7 to 17 % in 8 layers of mobilenet_v2 */
@@ -73,13 +73,13 @@ static double estimate(const hone_contract *d, double rows, double columns, doub
     const double rate =
                      (double)(d->kernel->vector * hone_contract_lane(d)) / (d->dwconv_nhwc ? DEPTHWISE : 1),
                  k = (double)d->of.k;
-    const double row = (double)(hone_contract_packs_a(d) && !d->dwconv_nhwc ? TURNED_PER_NS : BYTES_PER_NS);
+    const double row = (double)(hone_contract_packs_a(d) && !d->dwconv_nhwc ? PACKED_PER_NS : BYTES_PER_NS);
     const double ns = TILE_NS + rows * columns * k / rate + (rows / row + columns / BYTES_PER_NS) * k * 4,
-                 turns = ceil(tiles / threads);
+                 passes = ceil(tiles / threads);
     const double waits = !d->kernel->pack_a ? 0.2 : threads > 1 ? 0.05 : 0; /* at the end, for who is last */
     return tiles == 1
                ? ns
-               : MEET_NS + (turns + waits) * ns * (d->dwconv_nhwc && columns < (double)d->of.n ? APART : 1);
+               : MEET_NS + (passes + waits) * ns * (d->dwconv_nhwc && columns < (double)d->of.n ? APART : 1);
 }
 void hone_contract_blocks(hone_contract *d, int threads) {
     static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};

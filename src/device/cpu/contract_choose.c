@@ -54,7 +54,7 @@ static hone_problem problem_of(const hone_contract *d) {
     memcpy(p.number, number, (d->of.integers ? 8 : 11) * sizeof *number);
     if (d->of.integers) p.mr = d->mr, p.nr = d->nr;
     else
-        p.turns = d->kernel->pack_a != NULL, p.vector = d->kernel->vector, p.widths = d->kernel->widths,
+        p.packs_a = d->kernel->pack_a != NULL, p.vector = d->kernel->vector, p.widths = d->kernel->widths,
         memcpy(p.rows, d->kernel->mr, sizeof p.rows);
     return p;
 }
@@ -249,9 +249,9 @@ typedef struct {
     hone_transposed in, out;
     hone_cpu_call call;
     hone_strides stride[HONE_MAX_TENSORS];
-} turned;
-static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, const turned *turn, int stage,
-                            int *end, bool *done) {
+} transposing;
+static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, const transposing *moved,
+                            int stage, int *end, bool *done) {
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
     bool is;
     if (!d) return hone_steps_no_memory();
@@ -278,7 +278,7 @@ static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, co
         double work = (double)d->of.m * (double)d->of.n * (double)d->of.k * (double)d->of.batch;
         int next = s->n_ref;
         if (hone_contract_packable(c, d, false, next)) d->packed_b = next++;
-        /* a kernel that walks A as it lies needs no copy */
+        /* a kernel that reads A unpacked needs no copy */
         bool rows = d->of.integers ? !(d->packed_b && d->of.m < 2 * d->mr) : !d->of.piece || d->of.stored_a;
         if (rows && hone_contract_packable(c, d, true, next)) d->packed_a = next;
         HONE_TRY(find_planes(s, c, d));
@@ -301,20 +301,20 @@ static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, co
         const int able = hone_winograd_able(d);
         const bool then = columns && !d->of.integers && !hone_gemm_half_best(c->how.precision) &&
                           (!able || able >= HONE_SUM_LINE);
-        if (d->of.slots.apart)
+        if (d->of.slots.injective)
             d->epilogue = hone_epilogue_match(s->arena, c, &d->of.slots, stage + 1, acc, of->group_m, of->n_m,
                                               of->group_b, of->n_batch, of->group_n[0], columns, then);
         /* nobody reads its bytes back there */
         if (d->epilogue && d->epilogue->inner && d->i8 && d->i8->zero_a.at) d->epilogue = NULL;
-        if (turn && !(d->of.integers && d->packed_b && d->of.piece &&
-                      (turn->out.tensor < 0 || (d->epilogue && d->epilogue->by_row))))
+        if (moved && !(d->of.integers && d->packed_b && d->of.piece &&
+                       (moved->out.tensor < 0 || (d->epilogue && d->epilogue->by_row))))
             return HONE_OK;
         if (!d->epilogue) {
             hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue_code);
             if (made == HONE_NOT_SUPPORTED) return HONE_OK;
             HONE_TRY(made);
             /* a store that may meet itself must run in order, in one piece */
-            if (!d->of.slots.apart && hone_tilecode_whole(d->epilogue_code)) return HONE_OK;
+            if (!d->of.slots.injective && hone_tilecode_whole(d->epilogue_code)) return HONE_OK;
         }
         *end = stage + 2;
     }
@@ -356,8 +356,8 @@ static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, co
     if (s->decision) chose(d, c->how.threads, s->decision);
     uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
-    if (turn && turn->in.tensor >= 0) {
-        HONE_TRY(hone_transpose_step(s, &turn->in, s->n_ref, false));
+    if (moved && moved->in.tensor >= 0) {
+        HONE_TRY(hone_transpose_step(s, &moved->in, s->n_ref, false));
         if (!(st[1].uses >> d->a.tensor & 1)) uses &= ~((uint64_t)1 << d->a.tensor);
         uses |= (uint64_t)1 << s->n_ref, d->a.tensor = s->n_ref++;
     }
@@ -380,20 +380,20 @@ static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, co
     }
     if (d->half) HONE_TRY(hone_contract_half_before(s, c, d, &uses));
     hone_step_template part = {.step.data = d, .uses = uses, .buffer = -1};
-    if (turn && turn->out.tensor >= 0) {
+    if (moved && moved->out.tensor >= 0) {
         part.uses = (uses & ~((uint64_t)1 << d->out)) | (uint64_t)1 << s->n_ref,
         d->epilogue->out.tensor = part.buffer = s->n_ref++;
-        part.bytes = turn->out.batches * turn->out.channels * turn->out.pixels;
+        part.bytes = moved->out.batches * moved->out.channels * moved->out.pixels;
     }
     d->n_ref = s->n_ref;
     hone_contract_step(d, &part.step);
     HONE_TRY(hone_cpu_add(s, part));
-    return part.buffer < 0 ? HONE_OK : hone_transpose_step(s, &turn->out, part.buffer, true);
+    return part.buffer < 0 ? HONE_OK : hone_transpose_step(s, &moved->out, part.buffer, true);
 }
 /* Is it a product of bytes with constant weights that would gather what it reads byte by byte, or have pixels
-   as columns? Then it is worth to turn images around. */
-enum { TURN_DEPTH = 64, TURN_COLUMNS = 16 };
-static hone_status turns(const hone_cpu_call *c, int stage, turned *t, bool *any) {
+   as columns? Then it is worth transposing images. */
+enum { TRANSPOSE_DEPTH = 64, TRANSPOSE_COLUMNS = 16 };
+static hone_status to_transpose(const hone_cpu_call *c, int stage, transposing *t, bool *any) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
     hone_transposed out = {.tensor = -1};
@@ -410,12 +410,12 @@ static hone_status turns(const hone_cpu_call *c, int stage, turned *t, bool *any
     hone_contract *d = look.arena ? HONE_NEW(look.arena, hone_contract) : NULL;
     bool is = false;
     const hone_status looked = d ? analyse(&look, c, stage, epilogue, false, d, &is) : hone_steps_no_memory();
-    if (is && !d->of.plane && !d->dwconv_i8 && d->of.k >= TURN_DEPTH) {
+    if (is && !d->of.plane && !d->dwconv_i8 && d->of.k >= TRANSPOSE_DEPTH) {
         const bool plain = !d->b.n_bounded && d->of.run_step == 1; /* columns that are copied as they lie */
         const bool columns = c->constant[d->b.tensor], rows = !columns && c->constant[d->a.tensor] && !plain;
         const int picture = columns ? d->a.tensor : d->b.tensor;
-        *t = (turned){.in.tensor = -1, .out.tensor = -1, .call = *c};
-        if ((columns ? !d->of.piece && d->of.n >= TURN_COLUMNS : rows && d->of.m >= TURN_COLUMNS) &&
+        *t = (transposing){.in.tensor = -1, .out.tensor = -1, .call = *c};
+        if ((columns ? !d->of.piece && d->of.n >= TRANSPOSE_COLUMNS : rows && d->of.m >= TRANSPOSE_COLUMNS) &&
             !c->constant[picture]) {
             if (hone_transpose_able(c, picture, &some)) t->in = some;
             if (result && rows) t->out = out;
@@ -434,9 +434,9 @@ hone_status hone_cpu_contract(hone_template_builder *s, const hone_cpu_call *c, 
                               bool *done) {
     *done = false;
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
-    turned t;
+    transposing t;
     bool any = false;
-    if (s->n_ref + 4 <= HONE_MAX_REFS) HONE_TRY(turns(c, stage, &t, &any));
+    if (s->n_ref + 4 <= HONE_MAX_REFS) HONE_TRY(to_transpose(c, stage, &t, &any));
     if (any) HONE_TRY(contract(s, &t.call, &t, stage, end, done));
     return *done ? HONE_OK : contract(s, c, NULL, stage, end, done);
 }

@@ -227,7 +227,7 @@ static hone_status settle(const hone_contract *d, void *const *at, const hone_st
     for (int i = 0; i < part->m; i++)
         for (int64_t j = 0; j < d->of.n; j++)
             sums[i * columns + j] = (int32_t)((uint32_t)sums[i * columns + j] - (uint32_t)take[j]);
-    return hone_contract_finish(d, at, 0, w, m0, part->m, 0, d->of.n, sums, columns, NULL, rest);
+    return hone_contract_epilogue(d, at, 0, w, m0, part->m, 0, d->of.n, sums, columns, NULL, rest);
 }
 /* The kernel made bytes of these pixels, but 8 bits do not hold the weights of some columns: those once
    more. */

@@ -118,7 +118,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     float *c = scratch;
     int64_t n0 = y0 * d->dwconv_nchw->shape.ow, n = (y1 - y0) * d->dwconv_nchw->shape.ow;
     d->dwconv_nchw->kernel->run(&d->dwconv_nchw->shape, x, w, c - n0, y0, y1);
-    return hone_contract_finish(d, at, 0, &here, 0, 1, n0, n, c, n, NULL, (char *)scratch + d->c_bytes);
+    return hone_contract_epilogue(d, at, 0, &here, 0, 1, n0, n, c, n, NULL, (char *)scratch + d->c_bytes);
 }
 void hone_contract_dwconv_nchw_step(hone_contract *d, hone_step *s) {
     d->c_bytes = hone_round_up64(sizeof(float) * (size_t)(d->dwconv_nchw->rows * d->dwconv_nchw->shape.ow));

@@ -317,7 +317,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const uint16_t *lying = hone_element(a, true, d->at_m_a[m0]);
     if (window) hone_implicit_gemm_take(d, a, half, m0, copy);
     else if (!stem) take_rows(d, a, half, &w, m0 + there, m - there, copy);
-    if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
+    if (d->direct) hone_contract_epilogue_args(d, at, 0, &w, m0, m, &whole, &l);
     /* how sums of a panel end; an activation is computed on floats, where the sums are, and they are rounded
        later */
     hone_gemm_args ends = whole;
@@ -380,7 +380,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
             kernel->narrow(l.sums[i], (uint16_t *)(void *)l.c[i] + n0 + j, ends.n);
     }
     if (kernel->end) kernel->end();
-    return d->direct ? HONE_OK : hone_contract_finish(d, at, 0, &w, m0, m, n0, n, c, stride, NULL, rest);
+    return d->direct ? HONE_OK : hone_contract_epilogue(d, at, 0, &w, m0, m, n0, n, c, stride, NULL, rest);
 }
 void hone_contract_half_step(hone_contract *d, hone_step *s) {
     const bool window = d->half->implicit_gemm.lines;

@@ -144,7 +144,7 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
         const known now = {k->row_sum, f->s.column_sum ? f->s.column_sum + k->n0 : NULL,
                            f->b + k->n0 * hone_contract_int_groups(d) * 4};
         zero_points(d, at, w, m0, k->m, n0, k->n, now, k->c, stride, f->less, f->column_sum);
-        return hone_contract_finish(d, at, 0, w, m0, k->m, n0, k->n, k->c, stride, f->less, f->rest);
+        return hone_contract_epilogue(d, at, 0, w, m0, k->m, n0, k->n, k->c, stride, f->less, f->rest);
     }
     if (k->row_sum) rows_less(d, at, w, m0, k->m, n0, k->n, k->row_sum, k->c, stride, f->less);
     const hone_cpu_epilogue *s = d->epilogue;
@@ -232,7 +232,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                     floats,
                     rest};
     chunk last = {0};
-    bool turn = false;
+    bool odd = false;
     hone_status done = HONE_OK;
     if (d->i8->kernel->begin) d->i8->kernel->begin(hone_contract_int_depth(d));
     const bool lie = rows && plain && d->i8->row_stride;
@@ -245,13 +245,13 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     if (taps) memset(line, hone_contract_int_outside(d, at, &w), (size_t)d->of.piece);
     for (int64_t i = 0, high; i < m && !done; i += high) {
         high = m - i < d->i8->at_once_m ? m - i : d->i8->at_once_m;
-        const uint8_t *here = a + i * groups * 4, *direct = NULL, *strewn = NULL;
+        const uint8_t *here = a + i * groups * 4, *direct = NULL, *gathered = NULL;
         const bool lies = rows && plain && d->i8->direct_run && d->i8->direct_run[m0 + i];
         /* rows that may be taken as they lie: nothing past A's end is read */
         const int64_t whole = high / 16 * 16;
         known now = s;
         if (taps) now.row_sum = NULL; /* rows are found by their pieces */
-        /* by fours: where rows lie, or copies of those that are partly outside */
+        /* by dot4 groups: where rows lie, or copies of those that are partly outside */
         else if (rows && plain && d->i8->direct_run) {
             const int64_t most = high, outside = hone_contract_int_outside(d, at, &w);
             for (high = lies ? d->i8->direct_run[m0 + i] : 1;
@@ -260,7 +260,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             if (high > most) high = most;
             for (int64_t r = 0; !lies && r < high; r++)
                 hone_contract_int_row(d, rows, &w, m0 + i + r, (int)outside, pa + r * 4 * d->i8->dot4_groups);
-            strewn = lies ? rows + d->at_m_a[m0 + i] : pa;
+            gathered = lies ? rows + d->at_m_a[m0 + i] : pa;
         } else if (lie && whole && d->at_m_a[m0 + i + whole - 1] + read <= d->at_m_a[d->of.m - 1] + d->of.k)
             direct = rows + d->at_m_a[m0 + i] + d->at_k_a[0], high = whole;
         /* some more than are multiplied next: what was just written is slow to come back as a matrix unit
@@ -290,10 +290,10 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             continue;
         }
         now.row_sum = plain ? NULL : s.row_sum + i;
-        for (int64_t j = 0; j < n && !done; j += d->i8->at_once_n, turn = !turn) {
+        for (int64_t j = 0; j < n && !done; j += d->i8->at_once_n, odd = !odd) {
             const chunk new = {i,           high,
                                j,           n - j < d->i8->at_once_n ? n - j : d->i8->at_once_n,
-                               now.row_sum, room_c + (turn ? d->c_bytes / 8 : 0)};
+                               now.row_sum, room_c + (odd ? d->c_bytes / 8 : 0)};
             const int64_t stride = (new.n + nr - 1) / nr * nr;
             if (taps)
                 hone_contract_int_indirect_run(d, rows, m0 + i, high, line, b + j * groups * 4, new.n, new.c,
@@ -302,12 +302,12 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 d->i8->kernel->run_direct((int)high, groups, direct, (ptrdiff_t)d->i8->row_stride,
                                           b + (j + q) * groups * 4,
                                           new.n - q < nr ? (int)(new.n - q) : (int)nr, new.c + q, stride);
-            for (int64_t q = 0; strewn && q < new.n; q += nr)
+            for (int64_t q = 0; gathered && q < new.n; q += nr)
                 d->i8->kernel->run_gathered(
-                    high, d->i8->dot4_groups, strewn,
+                    high, d->i8->dot4_groups, gathered,
                     (ptrdiff_t)(lies ? d->at_m_a[1] - d->at_m_a[0] : 4 * d->i8->dot4_groups),
                     lies ? d->i8->dot4_at : d->i8->dot4_copied, b + (j + q) * groups * 4, new.c + q, stride);
-            for (int64_t q = 0; !direct && !strewn && !taps && q < new.n; q += nr)
+            for (int64_t q = 0; !direct && !gathered && !taps && q < new.n; q += nr)
                 for (int64_t p = 0; p < high; p += mr) {
                     const int tall = high - p < mr ? (int)(high - p) : (int)mr;
                     const int8_t *from = (const int8_t *)here + p * groups * 4;
@@ -317,12 +317,12 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                                                 (int)(new.n - q), sums, stride);
                     else d->i8->run(tall, groups, from, b + (j + q) * groups * 4, sums, stride);
                 }
-            /* sums that a matrix unit has just stored are slow to come back: those of the turn before are
+            /* sums that a matrix unit has just stored are slow to come back: those of the pass before are
                finished meanwhile */
             if (!d->i8->kernel->begin) last = new;
             if (last.m) done = finish(d, at, &w, &last, &f);
             last = new;
-            if (!d->i8->kernel->begin) last.m = 0, turn = true;
+            if (!d->i8->kernel->begin) last.m = 0, odd = true;
         }
     }
     if (last.m && !done) done = finish(d, at, &w, &last, &f);
@@ -400,7 +400,7 @@ static hone_status plane(const hone_step *step, void *const *base, int64_t numbe
                                     shape.xs = (ptrdiff_t)shape.w;
     d->dwconv_nchw->kernel->run(&shape, rows, taps, c, 0, y1 - y0);
     d->i8->requantize->settle(c, scratch, n);
-    return hone_contract_finish(d, at, 0, &here, 0, 1, n0, n, scratch, n, NULL, (char *)rows + d->b_bytes);
+    return hone_contract_epilogue(d, at, 0, &here, 0, 1, n0, n, scratch, n, NULL, (char *)rows + d->b_bytes);
 }
 /* Blocks by shape only. Bytes: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the
    packed operands. */
@@ -481,7 +481,7 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         if (out[i] - out[i - 1] != d->i8->out_apart) d->i8->out_apart = 0;
     d->i8->at_once_m = d->mt, d->i8->at_once_n = d->nt;
     if (d->packed_b) { /* B is there, and rows of A are copied: a few at a time */
-        /* two turns' sums, and what they are made of, stay in L1; bytes that are read back want whole rows:
+        /* two passes' sums, and what they are made of, stay in L1; bytes that are read back want whole rows:
            all that L2 has room for, where A takes none of it */
         const int64_t most = d->epilogue && d->epilogue->inner ? (d->i8->indirect_at ? 512 : 192)
                              : d->nt <= 128                    ? 128

@@ -65,7 +65,7 @@ void hone_dwconv_int_step(hone_contract *, hone_step *);
 void hone_contract_int_fill(const hone_contract *, bool a, const uint8_t *source, void *panels);
 void hone_contract_int_blocks(hone_contract *, int threads);
 void hone_contract_int_step(hone_contract *, hone_step *);
-/* whether K is taken by fours; false: no memory */
+/* whether K is taken by dot4 groups; false: no memory */
 bool hone_contract_int_dot4(hone_arena *, hone_contract *);
 static inline int64_t hone_contract_int_depth(const hone_contract *d) {
     return d->i8->dot4_groups ? 4 * d->i8->dot4_groups : d->of.k;

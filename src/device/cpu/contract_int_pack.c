@@ -26,9 +26,9 @@ static uint32_t sum_of(const uint8_t *from, int64_t n, uint8_t flip, bool is_sig
     for (; i < n; i++) all += from[i] ^ over;
     return is_signed ? all - 128 * (uint32_t)n : all;
 }
-/* K by fours, where rows lie in no pieces: a group is what follows on in memory. Not where most of a group
-   would be nothing. */
-static int64_t group_fours(const hone_contract *d, bool write) {
+/* K by dot4 groups, where rows lie in no pieces: a group is what follows on in memory. Not where most of a
+   group would be nothing. */
+static int64_t find_dot4(const hone_contract *d, bool write) {
     int64_t groups = 0, in = 0;
     for (int64_t p = 0; p < d->of.k; p++) {
         if (!p || in == 4 || d->at_k_a[p] != d->at_k_a[p - 1] + 1) groups++, in = 0;
@@ -43,14 +43,14 @@ static int64_t group_fours(const hone_contract *d, bool write) {
     return groups;
 }
 bool hone_contract_int_dot4(hone_arena *arena, hone_contract *d) {
-    const int64_t groups = group_fours(d, false);
+    const int64_t groups = find_dot4(d, false);
     if (d->of.piece || groups * 2 > d->of.k || d->of.m < 2) return true;
     d->i8->dot4_at = HONE_NEW_N(arena, int64_t, (size_t)(2 * groups + d->of.k)),
     d->i8->dot4_mask = HONE_NEW_N(arena, uint32_t, (size_t)groups);
     if (!d->i8->dot4_at || !d->i8->dot4_mask) return false;
     d->i8->dot4_copied = d->i8->dot4_at + groups, d->i8->dot4_of = d->i8->dot4_copied + groups,
     d->i8->dot4_groups = groups;
-    group_fours(d, true);
+    find_dot4(d, true);
     bool moves = false;
     for (int k = 0; k < d->of.n_batch; k++)
         for (int q = 0; q < d->a.n_bounded; q++) moves |= d->by[k].edge[q] != 0;
@@ -231,10 +231,10 @@ static void pack_pieces(const hone_contract *d, const uint8_t *a, const hone_sta
     }
     for (int r = 0; sum && r < m && r < mr; r++) sum[r] = (int32_t)sums[r];
 }
-/* The same of rows by fours, `apart` bytes from one to the next, that lie inside the image: what is no
+/* The same of rows by dot4 groups, `apart` bytes from one to the next, that lie inside the image: what is no
    value of K may be anything, as it meets zeros in B. */
-static inline void spread_fours(const hone_contract *d, const uint8_t *row, ptrdiff_t apart, int rows,
-                                uint8_t *panel) {
+static inline void spread_dot4(const hone_contract *d, const uint8_t *row, ptrdiff_t apart, int rows,
+                               uint8_t *panel) {
     if (d->i8->kernel->deep == 4) {
         const uint32_t over = d->i8->flip_a * 0x01010101u;
         for (int64_t g = 0; g < d->i8->dot4_groups; g++, panel += 4 * d->mr)
@@ -280,8 +280,8 @@ void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const ho
             pack_pieces(d, a, w, m0 + i, m - i < mr ? m - i : mr, line, panels, sum ? sum + i : NULL);
         return;
     }
-    const bool fours = mr == PANEL && (deep == 4 || (deep == 8 && !d->i8->flip_a)) && d->i8->dot4_groups &&
-                       d->packed_b && !sum; /* rows that are taken as they are */
+    const bool dot4 = mr == PANEL && (deep == 4 || (deep == 8 && !d->i8->flip_a)) && d->i8->dot4_groups &&
+                      d->packed_b && !sum; /* rows that are taken as they are */
     for (int64_t i = 0; i < m; i++) {
         uint8_t *panel = panels + i / mr * each;
         if (whole) {
@@ -295,13 +295,13 @@ void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const ho
             }
             continue;
         }
-        if (fours && taken_whole(d, w, m0 + i)) {
+        if (dot4 && taken_whole(d, w, m0 + i)) {
             const uint8_t *row = a + d->at_m_a[m0 + i];
             const bool all = i % PANEL == 0 && i + PANEL <= m && evenly(d, w, m0 + i);
             if (all)
-                spread_fours(d, row, (ptrdiff_t)(d->at_m_a[m0 + i + 1] - d->at_m_a[m0 + i]), PANEL, panel),
+                spread_dot4(d, row, (ptrdiff_t)(d->at_m_a[m0 + i + 1] - d->at_m_a[m0 + i]), PANEL, panel),
                     i += PANEL - 1;
-            else spread_fours(d, row, 0, 1, panel + i % mr * deep);
+            else spread_dot4(d, row, 0, 1, panel + i % mr * deep);
             continue;
         }
         /* what is past K meets zeros in B */
@@ -421,8 +421,8 @@ static void constant_rows(const hone_contract *d, const uint8_t *a, int64_t m0, 
         sum[r] = (int32_t)all;
     }
 }
-/* Of a constant B by fours: what is no value of K is 0. */
-static void constant_fours(const hone_contract *d, const uint8_t *b, int64_t n0, uint8_t *panel) {
+/* Of a constant B by dot4 groups: what is no value of K is 0. */
+static void constant_dot4(const hone_contract *d, const uint8_t *b, int64_t n0, uint8_t *panel) {
     for (int64_t j = n0; j < n0 + d->nr && j < d->of.n; j++)
         for (int64_t p = 0; p < d->of.k; p++)
             panel[in_panel(d, d->i8->dot4_of[p], j - n0)] =
@@ -445,7 +445,7 @@ void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *sourc
             const uint8_t *own = source + hone_contract_own(d, b, a);
             if (a) constant_rows(d, own, p * d->mr, panel, sum + (b * n + p) * d->mr);
             else {
-                if (d->i8->dot4_groups) constant_fours(d, own, p * d->nr, panel);
+                if (d->i8->dot4_groups) constant_dot4(d, own, p * d->nr, panel);
                 else hone_contract_int_pack_b(d, own, p * d->nr, d->nr, 0, panel, line);
                 for (int64_t k = hone_contract_int_depth(d); k < hone_contract_int_deep(d);
                      k++) /* rows of A that are read as they lie have something there */

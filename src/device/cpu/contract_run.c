@@ -244,9 +244,9 @@ void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0
         }
     }
 }
-hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_t over,
-                                 const hone_standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n,
-                                 void *sums, int64_t stride, const int32_t *less, void *scratch) {
+hone_status hone_contract_epilogue(const hone_contract *d, void *const *at, int64_t over,
+                                   const hone_standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n,
+                                   void *sums, int64_t stride, const int32_t *less, void *scratch) {
     float *c = sums; /* or i32, four bytes as well */
     if (d->of.alpha != 1)
         for (int64_t i = 0; i < m; i++)
@@ -293,8 +293,9 @@ static void point(const hone_contract *d, const float *a, bool half, const hone_
             if (!hone_contract_inside(d, w, m0 + r, (t0 + t) * d->of.piece)) at[t * apart + r] = zeros;
     }
 }
-void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w,
-                        int64_t m0, int64_t m, hone_gemm_args *part, const hone_contract_lists *l) {
+void hone_contract_epilogue_args(const hone_contract *d, void *const *at, int64_t over,
+                                 const hone_standing *w, int64_t m0, int64_t m, hone_gemm_args *part,
+                                 const hone_contract_lists *l) {
     const hone_cpu_epilogue *s = d->epilogue;
     float *out = at[s ? s->out.tensor : d->out];
     const int64_t first = s ? hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0]
@@ -360,8 +361,8 @@ enum {
 /* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a
    tile. */
 enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
-static void strewn(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i,
-                   int64_t k0, float *room, uint8_t *seen, const float **rows, hone_gemm_args *part) {
+static void find_rows(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i,
+                      int64_t k0, float *room, uint8_t *seen, const float **rows, hone_gemm_args *part) {
     bool inside = true;
     for (int64_t r = i; r < i + part->m; r++) {
         if (seen[r] == UNSEEN)
@@ -396,20 +397,21 @@ typedef struct {
     const float *a, *b, *packed_b; /* packed_b: of all columns; or NULL, then b has the tile's */
     hone_gemm_args whole;
     hone_contract_lists l;
-    float *const *to, *turned, *gates, *copied; /* to: where sums go now */
-    uint8_t *seen;                              /* gathered rows */
+    float *const *to, *packed_rows, *gates, *copied; /* to: where sums go now */
+    uint8_t *seen;                                   /* gathered rows */
     int64_t m0, m, n0, n, k0, all_k;
     bool gated;
 } band;
-/* What is asked for while rows pass this panel: the panel after it, once their first pass has brought this
-   one in; past: where that ends. Of unpacked rows, by the first panel, the next band, or rows: who asks for
+/* What is prefetched while rows pass this panel: the panel after it, once their first pass has brought this
+   one in; past: where that ends. Of unpacked rows, by the first panel, the next band, or rows: to prefetch
    panels there, which are near, is 2 % slower. */
-static const float *ahead_of(const band *x, int64_t j, int64_t passes, ptrdiff_t *step, const float **past) {
+static const float *prefetch_of(const band *x, int64_t j, int64_t passes, ptrdiff_t *step,
+                                const float **past) {
     const hone_contract *d = x->d;
     const int64_t left = hone_contract_columns(d) - x->n0 - j - d->nr, wide = left < d->nr ? left : d->nr,
                   k = x->all_k;
     *past = NULL;
-    if (d->blocks && !x->turned) {
+    if (d->blocks && !x->packed_rows) {
         const float *const *a = x->l.a;
         if (j || x->m <= d->mr || a[1] - a[0] != k || d->prologue) return NULL;
         *step = 16 * d->mr;
@@ -430,16 +432,16 @@ static void multiply(const band *x) {
     const bool then = d->epilogue && d->epilogue->then, keeps = then && d->epilogue->later.tensor >= 0;
     /* what follows an activation is told a block at a time */
     const bool whole_rows = d->blocks && (!then || d->gate_bytes);
-    const bool lie = d->blocks && !x->turned;
+    const bool direct = d->blocks && !x->packed_rows;
     const bool beside =
         whole->small_m && x->packed_b && !d->dwconv_nhwc && !d->gathered && (!then || d->gate_bytes);
     const float *rows[HONE_GEMM_ROWS];
     float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     for (int64_t j = 0, done = 0, took; j < n; j += took) {
         const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
-        const int v = (int)(wide / vector), most = d->dwconv_nhwc ? EACH_ROWS
-                                                   : x->turned    ? d->mr
-                                                                  : d->kernel->direct_rows[v - 1];
+        const int v = (int)(wide / vector), most = d->dwconv_nhwc   ? EACH_ROWS
+                                                   : x->packed_rows ? d->mr
+                                                                    : d->kernel->direct_rows[v - 1];
         const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
         hone_gemm_args part = *whole;
         part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->dwconv_nhwc ? all_n : wide,
@@ -453,7 +455,7 @@ static void multiply(const band *x) {
             part.panels = (int)(room_for / d->nr), part.b_apart = wide * d->of.k;
         }
         const int64_t at_once = whole_rows ? m : mr;
-        if (lie && whole_rows && wide == d->nr) { /* one after another, until they are activated */
+        if (direct && whole_rows && wide == d->nr) { /* one after another, until they are activated */
             const int64_t until = (d->epilogue && d->epilogue->activate) || x->gated
                                       ? (done + ACTIVATED - j + d->nr - 1) / d->nr
                                       : n,
@@ -465,7 +467,7 @@ static void multiply(const band *x) {
         part.c_from = x->gated ? j - done : whole->epilogue ? n0 + j : j;
         part.sums_from = j, part.bias_n = whole->bias_n ? whole->bias_n + n0 + j : NULL;
         hone_gemm_f32_fn *run = d->dwconv_nhwc ? d->dwconv_nhwc->run : d->kernel->run[v - 1];
-        const float *past, *next = ahead_of(x, j, passes, &part.prefetch_step, &past);
+        const float *past, *next = prefetch_of(x, j, passes, &part.prefetch_step, &past);
         part.m_block = (int)mr;
         for (int64_t i = 0; i < m; i += at_once) {
             if (d->blocks)
@@ -476,8 +478,8 @@ static void multiply(const band *x) {
             part.sums = (const float *const *)x->l.sums + i;
             part.bias_m = whole->bias_m ? whole->bias_m + i : NULL,
             part.residual = whole->residual ? whole->residual + i : NULL;
-            if (x->turned) part.packed_a = x->turned + i / mr * HONE_GEMM_PACKED_M(mr) * all_k;
-            else if (d->gathered) strewn(d, x->a, x->w, x->m0, i, x->k0, x->copied, x->seen, rows, &part);
+            if (x->packed_rows) part.packed_a = x->packed_rows + i / mr * HONE_GEMM_PACKED_M(mr) * all_k;
+            else if (d->gathered) find_rows(d, x->a, x->w, x->m0, i, x->k0, x->copied, x->seen, rows, &part);
             if (keeps && whole->epilogue && !x->gated)
                 hone_contract_keep(d, x->at, x->w, x->m0 + i, n0 + j, &part, kept);
             run(&part);
@@ -511,8 +513,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     l.c = (float **)(room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes);
     l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt),
     l.bias_m = (float *)(l.residual + d->mt), l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
-    float *turned = (float *)(void *)((char *)l.c + d->at_bytes);
-    float *gates = (float *)(void *)((char *)turned + d->packed_a_bytes),
+    float *packed_rows = (float *)(void *)((char *)l.c + d->at_bytes);
+    float *gates = (float *)(void *)((char *)packed_rows + d->packed_a_bytes),
           **at_gate = (float **)(void *)(gates + d->mt * HONE_CONTRACT_KEPT);
     void *rest = (char *)gates + d->gate_bytes;
     int64_t nb = (d->of.n + d->nt - 1) / d->nt, mb = (d->of.m + d->mt - 1) / d->mt;
@@ -538,7 +540,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
               .a = a,
               .b = pb,
               .l = l,
-              .turned = d->packed_a_bytes && hone_contract_packs_a(d) ? turned : NULL,
+              .packed_rows = d->packed_a_bytes && hone_contract_packs_a(d) ? packed_rows : NULL,
               .gates = gates,
               .copied = pa};
     /* gathered rows have no list */
@@ -549,7 +551,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     hone_contract_halves(d, half, whole);
     const bool half_c = whole->c_bf16;
     if (d->gathered) memset(x.seen, UNSEEN, (size_t)m);
-    if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, whole, &l);
+    if (d->direct) hone_contract_epilogue_args(d, at, over, &w, m0, m, whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t i = 0; d->gate_bytes && i < m; i++) at_gate[i] = gates + i * HONE_CONTRACT_KEPT;
     for (int64_t k0 = 0; k0 < d->of.k; k0 += x.all_k) { /* some pieces, or a part of one */
@@ -566,33 +568,33 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
         whole->c_bf16 = half_c && whole->epilogue;
         x.k0 = k0, x.all_k = all_k, x.gated = whole->epilogue && d->gate_bytes;
         x.to = x.gated ? at_gate : whole->epilogue ? l.c : l.sums;
-        const hone_gemm_prologue ahead = scaled_by(d, at, k0);
-        if (x.turned) { /* once for all panels */
+        const hone_gemm_prologue prologue = scaled_by(d, at, k0);
+        if (x.packed_rows) { /* once for all panels */
             const int64_t mr = low_as(m, d->mr);
             const float *rows[HONE_GEMM_ROWS];
             hone_gemm_args part = *whole;
             part.m = (int)m, part.m_block = (int)mr, part.a = l.a,
-            part.prologue = d->prologue ? &ahead : NULL;
-            if (!d->gathered) d->kernel->pack_a(&part, turned);
+            part.prologue = d->prologue ? &prologue : NULL;
+            if (!d->gathered) d->kernel->pack_a(&part, packed_rows);
             for (int64_t i = 0; d->gathered && i < m; i += mr) {
                 part.m = (int)(m - i < mr ? m - i : mr);
-                strewn(d, a, &w, m0, i, k0, pa, x.seen, rows, &part);
-                d->kernel->pack_a(&part, turned + i / mr * HONE_GEMM_PACKED_M(mr) * all_k);
+                find_rows(d, a, &w, m0, i, k0, pa, x.seen, rows, &part);
+                d->kernel->pack_a(&part, packed_rows + i / mr * HONE_GEMM_PACKED_M(mr) * all_k);
             }
         }
         band some = x;
         for (int64_t left = m; left > 0; left -= some.m, go_on(&some, some.m)) {
             some.m = left < d->band ? left : d->band;
-            if (d->prologue && !x.turned) {
+            if (d->prologue && !x.packed_rows) {
                 hone_gemm_args part = {
-                    .m = (int)some.m, .k = kc, .a = some.l.a, .prologue = &ahead, .copy_a = true};
-                d->kernel->pack_a(&part, turned);
-                for (int64_t r = 0; r < some.m; r++) some.l.a[r] = turned + r * kc;
+                    .m = (int)some.m, .k = kc, .a = some.l.a, .prologue = &prologue, .copy_a = true};
+                d->kernel->pack_a(&part, packed_rows);
+                for (int64_t r = 0; r < some.m; r++) some.l.a[r] = packed_rows + r * kc;
             }
             multiply(&some);
         }
     }
-    return d->direct ? HONE_OK : hone_contract_finish(d, at, over, &w, m0, m, n0, n, c, stride, NULL, rest);
+    return d->direct ? HONE_OK : hone_contract_epilogue(d, at, over, &w, m0, m, n0, n, c, stride, NULL, rest);
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
@@ -654,17 +656,17 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     /* rows of A, c, sums, residual, bias */
     d->at_bytes = hone_round_up64(sizeof(float *) *
                                   (size_t)(d->mt * ((taps < d->of.taps ? taps : d->of.taps) + 4) + 1));
-    /* kernels that turn have all panels equally high */
+    /* kernels that pack have all panels equally high */
     d->packed_a_bytes = 0;
-    const bool turns =
+    const bool packs =
         d->kernel->pack_a && !d->dwconv_nhwc && d->of.m > HONE_GEMM_SMALL_M && hone_contract_packs_a(d);
     d->blocks =
-        turns || (d->kernel->pack_a && !d->dwconv_nhwc && !d->gathered && d->of.m > HONE_GEMM_SMALL_M);
-    d->band = d->blocks && !turns ? hone_contract_band(d) : d->mt;
-    if (d->prologue && !turns)
+        packs || (d->kernel->pack_a && !d->dwconv_nhwc && !d->gathered && d->of.m > HONE_GEMM_SMALL_M);
+    d->band = d->blocks && !packs ? hone_contract_band(d) : d->mt;
+    if (d->prologue && !packs)
         d->packed_a_bytes =
             hone_round_up64(sizeof(float) * (size_t)(d->band * (d->of.k < d->kc ? d->of.k : d->kc)));
-    if (turns)
+    if (packs)
         d->packed_a_bytes =
             hone_round_up64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_PACKED_M(d->mr) / d->mr *
                                                      (d->of.k < d->kc ? d->of.k : d->kc)));

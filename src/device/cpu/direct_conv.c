@@ -8,7 +8,7 @@
    makes s planes of every s-th pixel. So whatever place of the window k is, its pixels follow on, and the
    matrix kernel takes them as slices of B where they lie: nothing is copied for each place, and nothing is
    asked whether it is inside. Rows of an image are computed by themselves; the last vector of each is stored
-   in part. Where the result lies channels last, finished rows are turned on their way out. */
+   in part. Where the result lies channels last, finished rows are transposed on their way out. */
 #include "device/cpu/direct_conv.h"
 #include "base/columns.h"
 #include "kernels/direct_conv.h"
@@ -27,8 +27,8 @@ typedef struct {
     int pixel, place, bound;                       /* slots, and which bound it has; or -1 */
 } way;
 typedef struct hone_direct_conv {
-    /* results are turned on their way out; pixels on their way in, since planes' lie side by side */
-    bool turn, beside;
+    /* results are transposed on their way out; pixels on their way in, since planes' lie side by side */
+    bool transpose, beside;
     way y, x;
     int64_t channels, rows, run, many; /* many: planes, */
     /* where each is in the image; where each slice of K is in the planes of a tile */
@@ -100,10 +100,10 @@ static bool find_way(const hone_contract *d, const hone_affine_load *x, int pixe
     return w->step > 0 && w->ahead > 0 && w->step <= 16;
 }
 hone_status hone_direct_conv_find(hone_template_builder *m, hone_contract *d, const int *pixel, int n,
-                                  bool turn) {
+                                  bool transpose) {
     const hone_slots_of *s = &d->of.slots;
-    const hone_affine_load *x = turn ? &d->a : &d->b, *weights = turn ? &d->b : &d->a;
-    const int64_t channels = turn ? d->of.n : d->of.m;
+    const hone_affine_load *x = transpose ? &d->a : &d->b, *weights = transpose ? &d->b : &d->a;
+    const int64_t channels = transpose ? d->of.n : d->of.m;
     int own[2] = {-1, -1}, n_own = 0, order[HONE_MAX_SLOTS], rest[HONE_MAX_SLOTS], n_rest = 0;
     for (int k = n - 1; k >= 0; k--)
         if (s->extent[pixel[k]] > 1) {
@@ -113,10 +113,10 @@ hone_status hone_direct_conv_find(hone_template_builder *m, hone_contract *d, co
     if (!n_own || weights->n_bounded || channels > MOST_CHANNELS || d->of.k > HONE_CONTRACT_KC ||
         d->of.k < 8 || s->over >= 0)
         return HONE_OK;
-    for (int k = 0; turn && k < d->of.n_batch; k++)
+    for (int k = 0; transpose && k < d->of.n_batch; k++)
         for (int q = 0; q < x->n_bounded; q++)
             if (d->by[k].edge[q]) return HONE_OK;
-    hone_direct_conv g = {.turn = turn,
+    hone_direct_conv g = {.transpose = transpose,
                           .channels = channels,
                           .slices = channels > HONE_GEMM_SMALL_M ? hone_direct_conv_f32_best() : NULL};
     const int64_t blocks = (channels + HONE_DIRECT_CONV_ROWS - 1) / HONE_DIRECT_CONV_ROWS;
@@ -161,8 +161,8 @@ hone_status hone_direct_conv_find(hone_template_builder *m, hone_contract *d, co
     *out = g, d->direct_conv = out;
     return HONE_OK;
 }
-/* Multiply-adds and loads that a place of the window costs 8 pixels, here and where pixels are rows; turning
-   costs too, and NEON would turn rows for one panel. */
+/* Multiply-adds and loads that a place of the window costs 8 pixels, here and where pixels are rows;
+   transposing costs too, and NEON would pack rows for one panel. */
 bool hone_direct_conv_pays(const hone_contract *d) {
     const hone_direct_conv *g = d->direct_conv;
     const hone_cpu_epilogue *s = d->epilogue;
@@ -204,7 +204,7 @@ static void lay_out(hone_direct_conv *g, int64_t k) {
 static int64_t join_rows(const hone_contract *d, const hone_direct_conv *g) {
     const int64_t vector = d->kernel->vector, nr = g->vectors * vector,
                   short_row = hone_round_up(g->run, vector) / vector;
-    if (!g->turn || g->x.step > 1 || g->y.step > 1 || g->channels <= HONE_GEMM_SMALL_M ||
+    if (!g->transpose || g->x.step > 1 || g->y.step > 1 || g->channels <= HONE_GEMM_SMALL_M ||
         g->tile_run < g->run || g->run >= nr)
         return 1;
     int64_t many = 1 + (4 * nr - g->run) / g->line;
@@ -317,16 +317,17 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const int64_t run = g->run - x0 < g->tile_run ? g->run - x0 : g->tile_run,
                   rows = g->rows - y0 < g->tile_rows ? g->rows - y0 : g->tile_rows;
     const hone_standing w = hone_contract_stand(d, number / across / down);
-    const hone_affine_load *load = g->turn ? &d->a : &d->b;
+    const hone_affine_load *load = g->transpose ? &d->a : &d->b;
     const int64_t vector = d->kernel->vector, nr = g->vectors * vector,
                   stride = hone_round_up((g->together - 1) * g->line + run, vector);
-    const bool apart = g->turn || !d->direct; /* sums wait in scratch */
+    const bool apart = g->transpose || !d->direct; /* sums wait in scratch */
     float *sums = scratch, *band = sums + d->c_bytes / sizeof *sums;
     void *rest = (char *)scratch + d->c_bytes + d->b_bytes;
-    bring(g, (const float *)at[load->tensor] + load->at.c + (g->turn ? w.a : w.b), y0, rows, x0, run, band);
+    bring(g, (const float *)at[load->tensor] + load->at.c + (g->transpose ? w.a : w.b), y0, rows, x0, run,
+          band);
 
-    const float *weights = (const float *)at[g->turn ? d->packed_b : d->packed_a] +
-                           (g->turn ? w.own_b : w.own_a) * hone_direct_conv_rows(d) * d->of.k;
+    const float *weights = (const float *)at[g->transpose ? d->packed_b : d->packed_a] +
+                           (g->transpose ? w.own_b : w.own_a) * hone_direct_conv_rows(d) * d->of.k;
     const float *a[MOST_CHANNELS], *residual[MOST_CHANNELS];
     float *c[MOST_CHANNELS], bias[MOST_CHANNELS], kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     const bool then = d->epilogue && d->epilogue->then, keeps = then && d->epilogue->later.tensor >= 0;
@@ -338,10 +339,10 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                             .epilogue = d->direct};
     float *out = NULL;
     int64_t out_step = 0;
-    if (g->turn) {
-        hone_contract_ends(d, at, 0, &w, 0, 2, &whole, &l); /* of two pixels, to see how they lie */
+    if (g->transpose) {
+        hone_contract_epilogue_args(d, at, 0, &w, 0, 2, &whole, &l); /* of two pixels, to see how they lie */
         out = c[0], out_step = c[1] - c[0], whole.bias_m = whole.bias_n, whole.bias_n = NULL;
-    } else if (d->direct) hone_contract_ends(d, at, 0, &w, 0, d->of.m, &whole, &l);
+    } else if (d->direct) hone_contract_epilogue_args(d, at, 0, &w, 0, d->of.m, &whole, &l);
     for (int64_t i = 0; i < g->channels; i++) {
         a[i] = weights + i * d->of.k;
         if (apart) c[i] = sums + i * stride;
@@ -368,11 +369,11 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 if (then) hone_contract_then(d, at, &w, &part, kept);
             }
         }
-        for (int64_t q = 0; g->turn && q < high; q++)
+        for (int64_t q = 0; g->transpose && q < high; q++)
             hone_columns(sums + q * g->line, stride, g->channels, run,
                          out + pixel[n0 + q * g->run] - pixel[0], out_step);
-        if (!g->turn && !d->direct)
-            HONE_TRY(hone_contract_finish(d, at, 0, &w, 0, d->of.m, n0, run, sums, stride, NULL, rest));
+        if (!g->transpose && !d->direct)
+            HONE_TRY(hone_contract_epilogue(d, at, 0, &w, 0, d->of.m, n0, run, sums, stride, NULL, rest));
     }
     return HONE_OK;
 }
@@ -383,7 +384,7 @@ void hone_direct_conv_step(hone_contract *d, hone_step *s) {
                ((g->run + g->tile_run - 1) / g->tile_run);
     s->serial = s->tiles == 1;
     d->c_bytes =
-        g->turn || !d->direct
+        g->transpose || !d->direct
             ? hone_round_up64(sizeof(float) *
                               (size_t)(g->channels * hone_round_up((g->together - 1) * g->line + g->tile_run,
                                                                    d->kernel->vector)))

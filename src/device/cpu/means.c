@@ -332,8 +332,8 @@ hone_status hone_cpu_means(hone_template_builder *m, const hone_cpu_call *c, int
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || in->x[st->value].type != HONE_I64 ||
         stage + 1 == in->n_stage || !st[1].follows || !st[1].identity || st[1].reduce || st[1].how ||
         st[1].skip || st[1].n_index != st->n_index ||
-        !hone_affine_slots(&c->sized, stage, stage + 1, &f.slots) || !f.slots.apart || f.slots.n_domain < 1 ||
-        !term(&f, st->value) || !finish(&f, stage, &share))
+        !hone_affine_slots(&c->sized, stage, stage + 1, &f.slots) || !f.slots.injective ||
+        f.slots.n_domain < 1 || !term(&f, st->value) || !finish(&f, stage, &share))
         return HONE_OK;
     const hone_slots_of *slots = &f.slots;
     int last = slots->n_domain - 1, row[HONE_MAX_SLOTS], tap[HONE_MAX_SLOTS],

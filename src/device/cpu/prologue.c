@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    prologue: a product whose rows the step before scales by column (a normalization and its Relu, what
-   squeeze and excitation gives a channel) scales them itself while it turns them (kernels/gemm.h), where
+   squeeze and excitation gives a channel) scales them itself while it packs them (kernels/gemm.h), where
    each value is in a register anyway. Nobody else may read what that step makes: it is then never stored. */
 #include "device/cpu/contract.h"
 #include "device/cpu/channel_affine.h"

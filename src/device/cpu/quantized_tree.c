@@ -345,7 +345,7 @@ hone_status hone_cpu_quantized_tree(hone_template_builder *m, const hone_cpu_cal
     (void)end;
     if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || st->pick >= 0 ||
         in->n_tensor > 64 || (to != HONE_DTYPE_F32 && to != HONE_DTYPE_U8 && to != HONE_DTYPE_I8) ||
-        !hone_affine_slots(&c->sized, stage, stage, &slots) || slots.n_domain < 1 || !slots.apart)
+        !hone_affine_slots(&c->sized, stage, stage, &slots) || slots.n_domain < 1 || !slots.injective)
         return HONE_OK;
     int64_t all = 1;
     for (int k = 0; k < slots.n_domain; k++) all *= slots.extent[k];

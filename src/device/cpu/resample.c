@@ -395,7 +395,7 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     const hone_stage *z = copied ? st + 1 : st;
     if (d->whole ? !copied : !moved && summed != HONE_DTYPE_F32) return HONE_OK;
     if (d->whole) source = integers;
-    if (!hone_affine_slots(&c->sized, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart ||
+    if (!hone_affine_slots(&c->sized, at, copied ? at + 1 : at, &f.slots) || !f.slots.injective ||
         !places(&f, source, d->whole ? d->x_type : summed, &d->base) ||
         (f.made && !factors(&f, f.made->value, false)) || !f.n_term || !sort_axes(&f, d) ||
         (!d->n_axis && f.slots.n > f.slots.n_domain) || (d->whole && !ones(d)))

@@ -177,7 +177,7 @@ hone_status hone_cpu_splice(hone_template_builder *m, const hone_cpu_call *c, in
         cond->kind != HONE_X_FN || cond->fn != HONE_FN_lt || in->x[cond->a].kind != HONE_X_INDEX ||
         (type != HONE_DTYPE_F32 && type != HONE_DTYPE_F16 && type != HONE_DTYPE_BF16))
         return HONE_OK;
-    if (!hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.apart || slots.n_domain < 2)
+    if (!hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.injective || slots.n_domain < 2)
         return HONE_OK;
     splice d = {.y = st->tensor, .lens = -1, .outer = 1, .bytes = hone_dtypes[type].bytes};
     border from = {.load = -1};

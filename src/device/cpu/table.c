@@ -143,7 +143,7 @@ hone_status hone_cpu_table(hone_template_builder *m, const hone_cpu_call *c, int
     hone_slots_of slots;
     (void)end;
     if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip ||
-        !hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.apart || is_plain(c, st))
+        !hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.injective || is_plain(c, st))
         return HONE_OK;
     looked *d = HONE_NEW(m->arena, looked);
     if (!d) return hone_steps_no_memory();

@@ -16,9 +16,9 @@ typedef struct {
     int64_t first, outer, rows, columns, chunk, chunks, many, from_step,
         to_step; /* a chunk: so many columns of a matrix; many: matrices a tile, if one is little */
     int64_t extent[HONE_MAX_SLOTS], by_x[HONE_MAX_SLOTS], by_y[HONE_MAX_SLOTS];
-} turned;
+} moving;
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
-    const turned *d = s->data;
+    const moving *d = s->data;
     const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base) + d->first;
     float *y = (float *)(void *)hone_ref_at(s->ref[d->y], base);
     const int64_t from = number % d->chunks * d->chunk,
@@ -54,7 +54,7 @@ hone_status hone_cpu_transpose(hone_template_builder *m, const hone_cpu_call *c,
         load->flat || in->tensor[st->tensor].dtype != HONE_DTYPE_F32 ||
         in->tensor[load->a].dtype != HONE_DTYPE_F32)
         return HONE_OK;
-    if (!hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.apart ||
+    if (!hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.injective ||
         !hone_affine_inside(&c->sized, &slots, st->value, &from))
         return HONE_OK;
     int last = -1, along = -1;
@@ -68,7 +68,7 @@ hone_status hone_cpu_transpose(hone_template_builder *m, const hone_cpu_call *c,
     if (last < 0 || along < 0 || slots.extent[last] < (same ? SHORTEST : 2) || slots.extent[along] < 4 ||
         !from.k[last])
         return HONE_OK;
-    turned *d = HONE_NEW(m->arena, turned);
+    moving *d = HONE_NEW(m->arena, moving);
     if (!d) return hone_steps_no_memory();
     d->x = load->a, d->y = st->tensor, d->first = from.c, d->outer = 1;
     d->rows = same ? 1 : slots.extent[last], d->columns = slots.extent[along], d->from_step = from.k[last];

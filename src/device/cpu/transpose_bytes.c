@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   transpose_bytes: see cpu.h. To turn an image of bytes takes a small part of what a convolution takes that
-   has to gather its window byte by byte. */
+   transpose_bytes: see cpu.h. Transposing an image of bytes takes a small part of what a convolution takes
+   that has to gather its window byte by byte. */
 #include "device/cpu/transpose.h"
 
 #include "kernels/gemm.h"
@@ -36,13 +36,13 @@ void hone_transpose_strides(const hone_cpu_call *c, const hone_transposed *t, in
     stride[0] = n;
 }
 typedef struct {
-    hone_transposed turn;
+    hone_transposed of;
     int from, to;
     bool back;
-} turning;
+} transposing;
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
-    const turning *d = s->data;
-    const hone_transposed *t = &d->turn;
+    const transposing *d = s->data;
+    const hone_transposed *t = &d->of;
     const int64_t tiles = (t->pixels + PIXELS - 1) / PIXELS, all = number / tiles * t->channels * t->pixels,
                   p0 = number % tiles * PIXELS;
     const int64_t n = t->pixels - p0 < PIXELS ? t->pixels - p0 : PIXELS;
@@ -55,10 +55,10 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     return HONE_OK;
 }
 hone_status hone_transpose_step(hone_template_builder *m, const hone_transposed *t, int buffer, bool back) {
-    turning *d = HONE_NEW(m->arena, turning);
+    transposing *d = HONE_NEW(m->arena, transposing);
     if (!d) return hone_steps_no_memory();
     const int64_t bytes = t->batches * t->channels * t->pixels;
-    *d = (turning){*t, back ? buffer : t->tensor, back ? t->tensor : buffer, back};
+    *d = (transposing){*t, back ? buffer : t->tensor, back ? t->tensor : buffer, back};
     const hone_step step = {.tactic = "transpose",
                             .serial = bytes < 65536,
                             .tiles = t->batches * ((t->pixels + PIXELS - 1) / PIXELS),

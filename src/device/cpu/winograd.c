@@ -253,9 +253,9 @@ static hone_status put_in_order(hone_arena *arena, struct hone_winograd *w) {
     return HONE_OK;
 }
 /* Rows that v has for a place: of the block that has most. */
-static int64_t rows_of(const struct hone_winograd *w, int place, bool turned) {
+static int64_t rows_of(const struct hone_winograd *w, int place, bool packs_a) {
     int64_t most = 0;
-    if (!turned) return hone_ceil_div(w->block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
+    if (!packs_a) return hone_ceil_div(w->block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
     if (!w->cut) return hone_ceil_div(w->block, w->high) * HONE_GEMM_PACKED_M(w->high);
     for (int64_t k = 0; k < w->blocks; k++) {
         const struct hone_winograd_cut *cut = w->cut + k;
@@ -277,7 +277,7 @@ static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int thre
     int64_t most = (w->half ? 2 : 1) * L2_FLOATS / (w->before[w->places] * w->channels) / mr * mr;
     if (most > 8 * mr) most = 8 * mr;
     if (most < 4 * mr) most = 4 * mr;
-    if (!w->ends && most > L2_FLOATS / (w->out_y * w->out * d->of.n))
+    if (!w->direct && most > L2_FLOATS / (w->out_y * w->out * d->of.n))
         most = L2_FLOATS / (w->out_y * w->out * d->of.n); /* results wait in scratch */
     const int64_t share = hone_ceil_div(w->tiles, threads);
     if (most > share && most > 2 * mr) most = share > 2 * mr ? share : 2 * mr;
@@ -366,7 +366,7 @@ hone_status hone_winograd_choose(hone_template_builder *s, hone_contract *d, int
     if (half && (half->dtype != HONE_DTYPE_F16 || half->times < 2 || half->mr > 1 || half->group > 1 ||
                  half->begin || w.channels % half->deep))
         return HONE_OK;
-    w.ends = d->direct && !(d->epilogue && !d->epilogue->bias_n &&
+    w.direct = d->direct && !(d->epilogue && !d->epilogue->bias_n &&
                             (d->epilogue->bias.tensor >= 0 || d->epilogue->bias.k != 0));
     w.nr = d->kernel->packed_widths * d->kernel->vector, w.mr = d->kernel->mr[d->kernel->packed_widths - 1];
     if (half) w.nr = half->nr, w.mr = HALF_ROWS;
@@ -387,38 +387,38 @@ hone_status hone_winograd_choose(hone_template_builder *s, hone_contract *d, int
     w = by[best];
     const int refs = s->n_ref + 3 + w.spread.is; /* filters and two buffers, or three */
     if (refs > HONE_MAX_REFS && w.spread.is) return HONE_OK;
-    const bool turned = hone_winograd_packs_a(d, &w);
+    const bool packs_a = hone_winograd_packs_a(d, &w);
     const bool few =
-        turned && filters_of(d, &w) <= 4.0 * L2_FLOATS ? w.tiles < threads * w.mr : w.blocks < 2 * threads;
+        packs_a && filters_of(d, &w) <= 4.0 * L2_FLOATS ? w.tiles < threads * w.mr : w.blocks < 2 * threads;
     /* too few blocks to share; the same bits come out */
     if (threads > 1 && few && refs <= HONE_MAX_REFS &&
         w.tiles * w.places < MOST_BETWEEN / (w.channels + d->of.n))
         w.panels = !w.steps && w.blocks == 1, w.steps = true;
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
-    w.by_place = turned && w.steps && !w.panels;
+    w.by_place = packs_a && w.steps && !w.panels;
     const int64_t nr = w.nr,
                   columns = w.columns = half ? hone_ceil_div(d->of.n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else {
         /* the way itself is chosen whatever they are: other bits would come out */
         cut_blocks(d, &w, threads);
-        if (threads > 1 && turned) share_blocks(&w, threads);
+        if (threads > 1 && packs_a) share_blocks(&w, threads);
     }
-    w.high = turned && !w.less.y && !w.less.x ? rows_at_once(w.block, w.mr) : w.mr;
+    w.high = packs_a && !w.less.y && !w.less.x ? rows_at_once(w.block, w.mr) : w.mr;
     HONE_TRY(put_in_order(s->arena, &w));
     /* two panels for the same tiles in L1, unless these are few: then filters are what costs, and best read
        from one end to the other */
-    w.nt = w.steps && !w.panels            ? 4 * nr
-           : turned && w.block >= 4 * w.mr ? 2 * nr
-                                           : nr,
-    w.some = turned ? w.high : 4; /* transposed tiles go together */
+    w.nt = w.steps && !w.panels             ? 4 * nr
+           : packs_a && w.block >= 4 * w.mr ? 2 * nr
+                                            : nr,
+    w.some = packs_a ? w.high : 4; /* packed tiles go together */
     for (int place = 0; place < w.places; place++)
         w.v_at[place + 1] =
             w.v_at[place] +
-            (ptrdiff_t)(hone_ceil_div(rows_of(&w, place, turned) * hone_winograd_depth(&w, place), 16) * 16 +
+            (ptrdiff_t)(hone_ceil_div(rows_of(&w, place, packs_a) * hone_winograd_depth(&w, place), 16) * 16 +
                         16);
     /* on other sets of the cache */
-    if (turned)
+    if (packs_a)
         w.near = (w.order ? 2 * HONE_WINOGRAD_BATCH : 4 * HONE_GEMM_ROWS) * 8, w.near_apart = w.near + 16;
     w.near_bytes = sizeof(float) * (size_t)(w.places * w.near_apart);
     w.each =
@@ -427,7 +427,7 @@ hone_status hone_winograd_choose(hone_template_builder *s, hone_contract *d, int
     w.v_bytes = factor_bytes(&w) * (size_t)w.v_at[w.places];
     w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
     const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out_y * w.out);
-    w.sum_bytes = w.ends ? 0 : hone_round_up64(sizeof(float) * pixels * (size_t)d->of.n);
+    w.sum_bytes = w.direct ? 0 : hone_round_up64(sizeof(float) * pixels * (size_t)d->of.n);
     w.at_bytes = 2 * sizeof(float *) * pixels;
     struct hone_winograd *kept = HONE_NEW(s->arena, struct hone_winograd);
     if (!kept) return hone_steps_no_memory();
@@ -481,14 +481,14 @@ static bool by_taps(const hone_contract *d) {
     return true;
 }
 /* Filters of a panel, of all channels. */
-static void fill_panel(const hone_contract *d, const void *source, bool turns, int64_t n0, int64_t wide,
+static void fill_panel(const hone_contract *d, const void *source, bool transposes, int64_t n0, int64_t wide,
                        float *to, ptrdiff_t apart) {
     const struct hone_winograd *w = d->winograd;
     enum { FEW = 64 }; /* taps */
     const int64_t have = d->of.n - n0 < wide ? d->of.n - n0 : wide, taps = w->taps * w->taps,
                   some = FEW / taps;
     float g[FEW][HONE_WINOGRAD_FILTERS];
-    if (!turns || n0 % d->of.run + have > d->of.run) {
+    if (!transposes || n0 % d->of.run + have > d->of.run) {
         for (int64_t c = 0; c < w->channels; c++)
             hone_winograd_filters_of(d, source, 0, c, n0, wide, to + c * wide, apart);
         return;
@@ -530,14 +530,14 @@ void hone_winograd_fill(const hone_contract *d, const void *source, void *panels
     }
     /* panels that begin there */
     const int64_t first = w->columns * part / parts, end = w->columns * (part + 1) / parts;
-    const bool turns = by_taps(d);
+    const bool transposes = by_taps(d);
     for (int64_t n0 = 0, wide; n0 < end; n0 += wide) {
         wide = hone_winograd_panel(d, w, n0);
         if (n0 < first) continue;
         const ptrdiff_t apart =
             (ptrdiff_t)(hone_winograd_filters_at(w, 1, n0, wide) - hone_winograd_filters_at(w, 0, n0, wide));
         if (w->phases == 1)
-            fill_panel(d, source, turns, n0, wide, to + hone_winograd_filters_at(w, 0, n0, wide), apart);
+            fill_panel(d, source, transposes, n0, wide, to + hone_winograd_filters_at(w, 0, n0, wide), apart);
         for (int64_t c = 0; c < w->channels * w->phases && w->phases > 1; c++) {
             const int phase = (int)(c / w->channels);
             hone_winograd_filters_of(d, source, phase, c % w->channels, n0, wide, u, (ptrdiff_t)wide);

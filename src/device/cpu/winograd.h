@@ -13,7 +13,7 @@ enum { HONE_WINOGRAD_PHASES = 4 };
    the last tiles down (1) lack, or across (2). Tiles are counted in the block's order. */
 enum { HONE_WINOGRAD_BATCH = 32, HONE_WINOGRAD_KINDS = 4 };
 typedef struct {
-    int64_t first, before; /* turned ones that come before */
+    int64_t first, before; /* packed ones that come before */
     int n;
     struct {
         int n, high;
@@ -58,14 +58,15 @@ struct hone_winograd {
     int each;              /* three steps: places of a tile of the grid */
     int64_t block, blocks; /* tiles a block */
     int64_t columns;       /* in whole panels, or vectors */
-    /* columns that are multiplied, then brought back; three steps: that, and tiles, of a tile of the grid */
+    /* columns that are multiplied, then transformed back; three steps: that, and tiles, of one tile
+       of the grid */
     int64_t nt, some;
     ptrdiff_t v_at[HONE_WINOGRAD_POINTS + 1],
         /* places: a line more than they need, or all would fall on the same sets of the cache */
         apart_m;
-    bool ends; /* the kernel finishes its pixels itself */
-    int v, m;  /* three steps: refs of the buffers between them */
-    /* near: of tiles that are transposed, a few channels */
+    bool direct; /* the kernel finishes its pixels itself */
+    int v, m;    /* three steps: refs of the buffers between them */
+    /* near: of tiles that are packed, a few channels */
     size_t near_bytes, v_bytes, m_bytes, sum_bytes, at_bytes;
     ptrdiff_t near, near_apart; /* floats of a place, and from one to the next */
     hone_winograd_g g;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
    winograd_run: convolutions by tiles, computed (winograd.h).
 
-   Pixels are brought to their places, [place][tile][channel]; every place is one matrix product with the
-   filters at that place; what they give, [place][tile][column], is brought back, finished and written:
+   Pixels get to the transform domain, [place][tile][channel]; every place is one matrix product with the
+   filters at that place; what they give, [place][tile][column], is transformed back, finished and written:
 
         pixels ──in──▶ v ──64 (36, 16) products──▶ m ──out──▶ results
 
    Large images go by blocks of tiles: v stays in L2, and m, a panel of columns at a time, too; but every
    block reads all filters. Small images have many channels, so that filters are what costs: then all tiles
-   are one block, and the three parts are three steps. Filters are brought to their places once a
+   are one block, and the three parts are three steps. Filters are transformed once a
    model. What follows the sum is done as contract_run.c does it. */
 #include "device/cpu/winograd.h"
 
@@ -97,24 +97,24 @@ static hone_status step_spread(const hone_step *step, void *const *base, int64_t
     }
     return HONE_OK;
 }
-static hone_winograd_input_fn *bring_in(const struct hone_winograd *w) {
+static hone_winograd_input_fn *input_of(const struct hone_winograd *w) {
     return w->line ? w->kernel->in_line : w->kernel->in[w->size];
 }
 /* Tiles from t0 on to their places: floats or halves, as tiles v0 … of v. Of one phase: others are
    transposed. */
 enum { SOME = 64 /* channels */, MOST_NEAR = 32 /* of tiles that are transposed */ };
 static const hone_winograd_less whole = {0, 0};
-static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t many, void *v, int64_t v0) {
+static void input(const hone_contract *d, void *const *at, int64_t t0, int64_t many, void *v, int64_t v0) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_POINTS];
     float some[HONE_WINOGRAD_POINTS * SOME];
     for (int64_t t = 0; t < many; t++) {
         const int64_t to = (v0 + t) * w->channels;
         look(d, at, t0 + t, 0, pixel);
-        if (!w->half) bring_in(w)(pixel, w->channels, (float *)v + to, w->v_at[1], whole);
+        if (!w->half) input_of(w)(pixel, w->channels, (float *)v + to, w->v_at[1], whole);
         for (int64_t c = 0; w->half && c < w->channels; c += SOME) {
             const int64_t n = w->channels - c < SOME ? w->channels - c : SOME;
-            bring_in(w)(pixel, n, some, SOME, whole);
+            input_of(w)(pixel, n, some, SOME, whole);
             for (int place = 0; place < w->places; place++) {
                 w->half->narrow(some + place * SOME, (uint16_t *)v + to + c + w->v_at[place], n);
                 pixel[place] += SOME;
@@ -122,19 +122,19 @@ static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t m
         }
     }
 }
-/* How a block's transposed tiles go (winograd.h). */
+/* How a block's packed tiles go (winograd.h). */
 static struct hone_winograd_cut cut_of(const struct hone_winograd *w, int64_t t0, int64_t many) {
     return w->cut ? w->cut[t0 / w->block] : (struct hone_winograd_cut){(int32_t)many, 0, 0};
 }
-static int64_t turned_parts(const struct hone_winograd *w, struct hone_winograd_cut cut) {
+static int64_t packed_parts(const struct hone_winograd *w, struct hone_winograd_cut cut) {
     return hone_ceil_div(cut.even, w->high) + cut.batches;
 }
 static int64_t tile_at(const struct hone_winograd *w, int64_t t0, int64_t k) {
     return w->order ? w->order[t0 + k] : k;
 }
-/* The same, transposed for the product (kernels/gemm.h), part by part: a few channels after another, which
+/* The same, packed for the product (kernels/gemm.h), part by part: a few channels after another, which
    stay near between. A place's phases lie together. */
-static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, int64_t many, int64_t number,
+static void input_packed(const hone_contract *d, void *const *at, int64_t t0, int64_t many, int64_t number,
                          float *v, float *some) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_BATCH][HONE_WINOGRAD_POINTS], *row[HONE_GEMM_ROWS];
@@ -156,7 +156,7 @@ static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, in
         for (int64_t c0 = 0; c0 < c; c0 += part.k) {
             part.k = c - c0 < most ? c - c0 : most;
             for (int i = 0; i < n; i++) {
-                bring_in(w)(pixel[i], part.k, some + i * most, w->near_apart, less[i]);
+                input_of(w)(pixel[i], part.k, some + i * most, w->near_apart, less[i]);
                 for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
             }
             for (int p = 0; p < w->places; p++) {
@@ -225,9 +225,9 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
         const spot s = stand(w, t0 + i);
         const int64_t wide = w->ow - s.x < row * w->out ? w->ow - s.x : row * w->out;
         for (int y = 0; y < w->out_y && s.y + y < w->oh; y++)
-            HONE_TRY(hone_contract_finish(d, at, 0, here, (s.picture * w->oh + s.y + y) * w->ow + s.x, wide,
-                                          0, d->of.n, sums + (i * w->out_y + y * row) * w->out * d->of.n,
-                                          d->of.n, NULL, scratch));
+            HONE_TRY(hone_contract_epilogue(d, at, 0, here, (s.picture * w->oh + s.y + y) * w->ow + s.x, wide,
+                                            0, d->of.n, sums + (i * w->out_y + y * row) * w->out * d->of.n,
+                                            d->of.n, NULL, scratch));
         i += row;
     }
     return HONE_OK;
@@ -245,7 +245,7 @@ static void mend(const hone_contract *d, void *const *at, int64_t t0, int64_t ma
         for (int j = 0; j < w->nr; j++) m[j] = 0;
         look(d, at, t0 + t, 0, pixel);
         for (int64_t c = 0; c < w->channels; c++) {
-            bring_in(w)(pixel, 1, v, 1, whole);
+            input_of(w)(pixel, 1, v, 1, whole);
             hone_winograd_filters_of(d, hone_element(at[d->b.tensor], d->of.stored_b, d->b.at.c), 0, c, n0,
                                      w->nr, u, w->nr);
             for (int j = 0; j < w->nr; j++) m[j] += v[place] * u[place * w->nr + j];
@@ -267,11 +267,11 @@ static void multiply_half(const hone_contract *d, void *const *at, const uint16_
         }
 }
 enum { AT_ONCE = 32 * HONE_GEMM_ROWS, LINE = 64, FEW_PASSES = 2, SHORT = 128 /* channels */ };
-/* Rows that are transposed, in calls: of those that go by themselves as many as there are pointers for, of
-   the others a batch. While tiles pass a panel the one that follows is asked for, a line with each four
+/* Rows that are packed, in calls: of those that go by themselves as many as there are pointers for, of
+   the others a batch. While tiles pass a panel the one that follows is prefetched, a line with each four
    channels; where a place has all tiles, so much less that it is there by the last of them. Where tiles are
    few and panels long the core itself foresees them better. */
-static void multiply_turned(const hone_contract *d, void *const *at, const float *v, int64_t t0, int64_t many,
+static void multiply_packed(const hone_contract *d, void *const *at, const float *v, int64_t t0, int64_t many,
                             int p0, int p1, int64_t n0, int64_t n, float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
     const float *filters = at[d->packed_b];
@@ -334,7 +334,7 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
         return;
     }
     if (hone_winograd_packs_a(d, w)) {
-        multiply_turned(d, at, v, t0, many, p0, p1, n0, n, m, stride);
+        multiply_packed(d, at, v, t0, many, p0, p1, n0, n, m, stride);
         return;
     }
     for (int place = p0; place < p1; place++)
@@ -372,9 +372,9 @@ static ending ready(const hone_contract *d, void *const *at, const hone_standing
                 .room = room + w->sum_bytes + w->at_bytes};
     e.residual = (const float **)(e.to + pixels);
     e.end.apart = w->apart_m;
-    if (!w->ends) aim_sums(w, t0, many, e.sums, d->of.n, e.to);
+    if (!w->direct) aim_sums(w, t0, many, e.sums, d->of.n, e.to);
     else aim(d, at, here, t0, many, e.to, e.residual);
-    if (!w->ends || !s) return e;
+    if (!w->direct || !s) return e;
     e.end.lo = hone_epilogue_number(&s->lo, s->n_batch, at, here->index, 0),
     e.end.hi = hone_epilogue_number(&s->hi, s->n_batch, at, here->index, 0);
     e.end.clamp = e.end.lo != -INFINITY || e.end.hi != INFINITY;
@@ -389,10 +389,10 @@ static ending ready(const hone_contract *d, void *const *at, const hone_standing
 static void bring_back(const hone_contract *d, ending *e, int64_t t0, int64_t many, int64_t n0, int64_t n,
                        const float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
-    hone_activate_fn *activate = w->ends && d->epilogue ? d->epilogue->activate : NULL;
+    hone_activate_fn *activate = w->direct && d->epilogue ? d->epilogue->activate : NULL;
     hone_winograd_output_fn *back =
         (w->line ? w->kernel->out_line : w->kernel->out[w->size])[w->taps - HONE_WINOGRAD_LEAST];
-    const bool adds = w->ends && d->epilogue && d->epilogue->residual.tensor >= 0;
+    const bool adds = w->direct && d->epilogue && d->epilogue->residual.tensor >= 0;
     e->end.n = (ptrdiff_t)n, e->end.from = (ptrdiff_t)n0, e->end.bias = e->bias ? e->bias + n0 : NULL;
     for (int64_t t = 0; t < many; t++) {
         e->end.m = m + t * stride, e->end.y = e->to + t * w->out_y * w->out,
@@ -417,16 +417,16 @@ static hone_status block(const hone_step *step, void *const *base, int64_t numbe
           *m = (float *)(void *)((char *)v + w->v_bytes);
     const hone_standing here = hone_contract_stand(d, 0);
     if (hone_winograd_packs_a(d, w)) {
-        for (int64_t k = 0; k < turned_parts(w, cut_of(w, t0, many)); k++)
-            bring_turned(d, at, t0, many, k, v, some);
-    } else bring(d, at, t0, many, v, 0);
+        for (int64_t k = 0; k < packed_parts(w, cut_of(w, t0, many)); k++)
+            input_packed(d, at, t0, many, k, v, some);
+    } else input(d, at, t0, many, v, 0);
     ending e = ready(d, at, &here, t0, many, (char *)m + w->m_bytes);
     for (int64_t k = 0; k * w->nt < d->of.n; k++) {
         const int64_t n0 = hone_winograd_part(d, k), n = hone_winograd_part(d, k + 1) - n0;
         multiply(d, at, v, t0, many, 0, w->places, n0, n, m, w->nt);
         bring_back(d, &e, t0, many, n0, n, m, w->nt);
     }
-    return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
+    return w->direct ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
 /* The three steps. */
 static hone_status step_in(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -435,8 +435,8 @@ static hone_status step_in(const hone_step *step, void *const *base, int64_t num
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
     const int64_t t0 = number * w->some;
-    if (hone_winograd_packs_a(d, w)) bring_turned(d, at, 0, w->tiles, number, at[w->v], scratch);
-    else bring(d, at, t0, w->tiles - t0 < w->some ? w->tiles - t0 : w->some, at[w->v], t0);
+    if (hone_winograd_packs_a(d, w)) input_packed(d, at, 0, w->tiles, number, at[w->v], scratch);
+    else input(d, at, t0, w->tiles - t0 < w->some ? w->tiles - t0 : w->some, at[w->v], t0);
     return HONE_OK;
 }
 static hone_status step_multiply(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -462,7 +462,7 @@ static hone_status step_out(const hone_step *step, void *const *base, int64_t nu
     const hone_standing here = hone_contract_stand(d, 0);
     ending e = ready(d, at, &here, t0, many, scratch);
     bring_back(d, &e, t0, many, 0, d->of.n, (const float *)at[w->m] + t0 * w->columns, w->columns);
-    return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
+    return w->direct ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
 hone_status hone_winograd_steps(hone_template_builder *s, hone_contract *d, uint64_t uses) {
     struct hone_winograd *w = d->winograd;
@@ -493,7 +493,7 @@ hone_status hone_winograd_steps(hone_template_builder *s, hone_contract *d, uint
     step->serial = (double)w->tiles * (double)w->places * (double)w->channels * (double)d->of.n < 200000;
     part.uses = pixels | v, part.buffer = w->v, part.bytes = (int64_t)w->v_bytes;
     step->tile = step_in, step->scratch_bytes = w->near_bytes;
-    step->tiles = hone_winograd_packs_a(d, w) ? turned_parts(w, cut_of(w, 0, w->tiles))
+    step->tiles = hone_winograd_packs_a(d, w) ? packed_parts(w, cut_of(w, 0, w->tiles))
                                               : hone_ceil_div(w->tiles, w->some);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = v | m | (w->half ? pixels : 0), part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;

@@ -13,5 +13,5 @@ typedef uint8_t hone_vector_anywhere __attribute__((vector_size(16), aligned(1),
     __asm__ volatile("fmla %0.4s, %1.4s, %2.s[" #q "]" : "+w"(s) : "w"(b), "w"(a))
 /* by: a constant, of bytes where x is a pointer */
 #define HONE_ADVANCE(x, by) __asm__ volatile("add %0, %0, %1" : "+r"(x) : "i"(by))
-#define HONE_ASK(p, at) __asm__ volatile("prfm pldl1keep, [%0, %x1]" : : "r"(p), "rZ"((ptrdiff_t)(at)))
+#define HONE_PREFETCH(p, at) __asm__ volatile("prfm pldl1keep, [%0, %x1]" : : "r"(p), "rZ"((ptrdiff_t)(at)))
 #endif

@@ -10,7 +10,7 @@
    taken as they lie. */
 #define ROWS2 8
 #define ROWS3 8
-#define LIE3 6
+#define DIRECT3 6
 #define ROWS4 5
 #define WIDEST 3
 #define LANES 1

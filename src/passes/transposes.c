@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   turns: a Transpose that leaves rows whole goes to the other side of a product with a constant matrix, where
-   it meets another one or a view; and a chain of Reshapes and Transposes becomes the shortest one that does
-   the same. So a transformer that was written with its tokens outermost, or with batch
-   and heads as one dim, walks its tensors as they lie, as one that was not. Shapes must be known: symbols
-   stay as they are. */
+   transposes: a Transpose that leaves rows whole goes to the other side of a product with a constant matrix,
+   where it meets another one or a view; and a chain of Reshapes and Transposes becomes the shortest one that
+   does the same. So a transformer that was written with its tokens outermost, or with batch and heads as one
+   dim, walks its tensors as they lie, as one that was not. Shapes must be known: symbols stay as they are. */
 #include <string.h>
 
 #include "passes/match.h"
@@ -11,7 +10,7 @@
 static bool is_reshape(const hone_node *n) {
     return n && n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "reshape");
 }
-static bool is_turn(const hone_node *n) { return n && hone_node_is(n, "Transpose"); }
+static bool is_transpose(const hone_node *n) { return n && hone_node_is(n, "Transpose"); }
 static bool order_of(const hone_node *n, int rank, int64_t *order) {
     const hone_attr *perm = hone_attr_find(n->attr, n->n_attr, "perm");
     if (rank < 1 || (perm && (perm->kind != HONE_ATTR_INTS || perm->n != rank))) return false;
@@ -44,7 +43,7 @@ static void begin(pieces *p, const hone_var *v) {
     p->n = v->rank;
     for (int d = 0; d <= v->rank; d++) p->first[d] = d;
 }
-static void turn(pieces *p, const int64_t *order) {
+static void transpose(pieces *p, const int64_t *order) {
     const pieces was = *p;
     p->n = 0;
     for (int d = 0; d < was.rank; d++) {
@@ -108,13 +107,13 @@ static bool chain(hone_matching *m) {
     hone_graph *g = hone_match_graph(m);
     hone_node *root = hone_match_root(m), *step[LONGEST], *n = root;
     const hone_vid y = root->out[0];
-    int steps = 0, turns = 0;
+    int steps = 0, transposes = 0;
     hone_vid x = y;
-    for (; n && steps < LONGEST && (is_reshape(n) || is_turn(n)) && known(g->var.at + n->out[0]) &&
+    for (; n && steps < LONGEST && (is_reshape(n) || is_transpose(n)) && known(g->var.at + n->out[0]) &&
            known(g->var.at + n->in[0]);
          n = hone_match_maker(m, x))
-        step[steps++] = n, x = n->in[0], turns += is_turn(n);
-    if (steps < 3 || !turns) return false;
+        step[steps++] = n, x = n->in[0], transposes += is_transpose(n);
+    if (steps < 3 || !transposes) return false;
     pieces p;
     begin(&p, g->var.at + x);
     for (int k = steps - 1; k >= 0; k--) {
@@ -122,13 +121,13 @@ static bool chain(hone_matching *m) {
         if (is_reshape(step[k])) {
             if (!shape(&p, g->var.at + step[k]->out[0])) return false;
         } else if (!order_of(step[k], p.rank, order)) return false;
-        else turn(&p, order);
+        else transpose(&p, order);
     }
     join(&p);
     /* pieces as they lie in the source, and where the target has each */
     const hone_var *to = g->var.at + y;
     int64_t dim[MOST_PIECES], order[MOST_PIECES];
-    bool whole = true, still = true; /* each dim of the target is a piece; nothing is turned */
+    bool whole = true, still = true; /* each dim of the target is a piece; nothing is transposed */
     for (int d = 0; d < p.rank; d++) whole &= p.first[d + 1] == p.first[d] + 1;
     for (int k = 0; k < p.n; k++) {
         int place = 0;
@@ -158,8 +157,8 @@ static hone_vid product(hone_matching *m, hone_vid x, hone_vid w, hone_vid b, ho
 static bool by_columns(const hone_graph *g, hone_vid w, hone_vid b) {
     return g->var.at[w].rank == 2 && (b < 0 || g->var.at[b].rank == 1);
 }
-/* Rows that were turned, multiplied, and looked at in another way: multiplied as they lie. Where what comes
-   out is read as it is, a turn behind the product would cost what the one before it does. */
+/* Rows that were transposed, multiplied, and looked at in another way: multiplied as they are. Where what
+   comes out is read as it is, a Transpose behind the product would cost what the one before it does. */
 static bool turn_later(hone_matching *m) {
     hone_graph *g = hone_match_graph(m);
     const hone_vid x = hone_match_var(m, "x"), w = hone_match_var(m, "w"), b = hone_match_var(m, "b"),
@@ -167,14 +166,14 @@ static bool turn_later(hone_matching *m) {
     const hone_node *t = hone_match_node(m, "t"), *maker = hone_match_maker(m, x);
     const int rank = g->var.at[x].rank;
     int64_t order[HONE_MAX_RANK];
-    if (is_reshape(maker) || is_turn(maker) || !by_columns(g, w, b) || !order_of(t, rank, order) ||
+    if (is_reshape(maker) || is_transpose(maker) || !by_columns(g, w, b) || !order_of(t, rank, order) ||
         order[rank - 1] != rank - 1)
         return false;
     bool viewed = false;
     for (int k = 0; k < g->node.n; k++)
         for (int q = 0; q < g->node.at[k]->n_in; q++) {
             if (g->node.at[k]->in[q] != y) continue;
-            if (!is_reshape(g->node.at[k]) && !is_turn(g->node.at[k])) return false;
+            if (!is_reshape(g->node.at[k]) && !is_transpose(g->node.at[k])) return false;
             viewed = true;
         }
     for (int k = 0; k < g->out.n; k++) viewed &= g->out.at[k] != y;
@@ -183,7 +182,7 @@ static bool turn_later(hone_matching *m) {
     const hone_attr perm = HONE_ATTR_L("perm", order, rank);
     return hone_match_emit(m, "Transpose", y, &sums, 1, &perm, 1) >= 0;
 }
-/* The other way round: a product that is turned, of rows that are a view anyway. */
+/* The other way round: a product that is transposed, of rows that are a view anyway. */
 static bool turn_sooner(hone_matching *m) {
     hone_graph *g = hone_match_graph(m);
     hone_vid x = hone_match_var(m, "x"), w = hone_match_var(m, "w"), b = hone_match_var(m, "b"),
@@ -191,7 +190,7 @@ static bool turn_sooner(hone_matching *m) {
     const hone_node *maker = hone_match_maker(m, x);
     const int rank = g->var.at[x].rank;
     int64_t order[HONE_MAX_RANK];
-    if (!(is_reshape(maker) || is_turn(maker)) || !by_columns(g, w, b) ||
+    if (!(is_reshape(maker) || is_transpose(maker)) || !by_columns(g, w, b) ||
         !order_of(hone_match_root(m), rank, order) || order[rank - 1] != rank - 1)
         return false;
     const hone_attr perm = HONE_ATTR_L("perm", order, rank);
@@ -204,6 +203,6 @@ static const hone_rule rules[] = {
     {"{Add(MatMul(t=Transpose(x), $w), $b)|MatMul(t=Transpose(x), $w)}", turn_later},
     {"{Transpose(x)|Reshape(x, s)|Squeeze(x, s)|Squeeze(x)|Unsqueeze(x, s)|Flatten(x)}", chain},
 };
-hone_status hone_pass_turns(hone_passing *p) {
+hone_status hone_pass_transposes(hone_passing *p) {
     return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules));
 }
