@@ -221,14 +221,12 @@ static void transposed_conv(void **state) {
         const int rank = draw(1, 3), g = draw(0, 3) ? 1 : 2, c = g * draw(1, 9), m = draw(1, 9);
         char size[32] = "", kernel[32] = "", shape[32] = "", stride[32] = "", low[32] = "", high[32] = "",
              more[32] = "", dilation[32] = "";
-        int depth = c;
         const bool plain = draw(0, 2) == 0, dilated = !plain && draw(0, 5) == 0;
         for (int d = 0; d < rank; d++) {
             const int s = draw(1, 3), k = draw(0, 1) ? s : draw(1, 5), h = draw(1, rank == 3 ? 5 : 13),
                       e = dilated ? draw(1, 2) : 1, all = (h - 1) * s + (k - 1) * e + 1,
                       cut = plain ? 0 : draw(0, 2), p = cut < all ? cut : 0,
                       q = !plain && p + 1 < all ? draw(0, 1) : 0;
-            depth *= k;
             sprintf(size + strlen(size), ", %d", h), sprintf(kernel + strlen(kernel), ", %d", k);
             sprintf(shape + strlen(shape), "%s%d", d ? ", " : "", k),
                 sprintf(stride + strlen(stride), "%s%d", d ? ", " : "", s);
@@ -244,7 +242,7 @@ static void transposed_conv(void **state) {
                  "= Relu(v); }",
                  c, size, late ? "," : ") -> y {", c, m, kernel, late ? ") -> y {" : " = random(4, -1, 1);",
                  g * m, g, shape, stride, low, high, more, dilation);
-        const int slow = twin_check(text, twin_input, 1e-6 * depth, 1e-5, "interpret");
+        const int slow = twin_check_terms(text, twin_input, 8 * 0x1p-24, "interpret");
         if (!dilated) assert_int_equal(slow, 0);
     }
 }
@@ -445,7 +443,7 @@ static void scaled(void **state) {
                  "{strides: [%d, %d]}; v = Relu(u); y = Conv(v, wq) {pads: [1, 1, 1, 1]};%s }",
                  n, h, w, other ? ", z" : "", c, d, o, c + d, c + d, c + d, o, how[round % 3],
                  1 + round % 4 / 3, 1 + round % 4 / 3, other ? " z = ReduceMax(r);" : "");
-        const bool step = twin_check(text, twin_input, 1e-6 * 27 * (c + d) * o, 1e-5, "channel affine");
+        const bool step = twin_check_terms(text, twin_input, 16 * 0x1p-24, "channel affine");
         /* limits that are inputs are tile code's */
         if (fixed && round % 3 != 1) assert_int_equal(step, other || !hone_gemm_f32_best()->pack_a);
     }
@@ -478,15 +476,16 @@ static void large_weights(void **state) {
              "random(2, -1, 1); y = MatMul(x, w); z = Conv(p, k); }");
     EACH_F32_LEVEL {
         hone_compiled *c = twin_compile(text), *again = twin_compile(text);
-        hone_value *in[2], *want[2] = {0}, *one[2] = {0}, *many[2] = {0};
+        hone_value *in[2], *want[2] = {0}, *terms_of[2] = {0}, *one[2] = {0}, *many[2] = {0};
         for (int k = 0; k < 2; k++) in[k] = twin_input(c->graph, k);
         twin_run(c, in, 24, false, many, NULL, text), twin_run(again, in, 1, false, one, NULL, text),
             twin_run(c, in, 1, true, want, NULL, text);
+        twin_terms(text, in, 2, terms_of);
         for (int k = 0; k < 2; k++) {
             twin_same_bits(one[k], many[k], "packed by one thread and by many", text);
-            twin_close(many[k], want[k], 2e-3, 0, text);
-            hone_value_drop(in[k]), hone_value_drop(want[k]), hone_value_drop(one[k]),
-                hone_value_drop(many[k]);
+            twin_within(many[k], want[k], terms_of[k], 16 * 0x1p-24, text);
+            hone_value_drop(in[k]), hone_value_drop(want[k]), hone_value_drop(terms_of[k]);
+            hone_value_drop(one[k]), hone_value_drop(many[k]);
         }
         hone_compiled_destroy(c), hone_compiled_destroy(again);
     }

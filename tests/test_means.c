@@ -130,9 +130,56 @@ static void pictures(void **state) {
         one(check(shape, channels, 2, a, b, last, how, "resample"));
     }
 }
+/* The kernels alone: sums of as many rows as 16 bits hold of bytes, and of more, all the largest among them. */
+static void sums(void **state) {
+    (void)state;
+    static const int64_t many[] = {1, 2, 3, 4, 5, 255, 256, 257, 258, 300, 515};
+    enum { MOST = 515, MOST_N = 400 };
+    uint8_t *room = malloc(2 * (size_t)MOST * MOST_N);
+    int32_t *y = malloc(sizeof *y * (MOST_N + 1));
+    assert_true(room && y);
+    for (const hone_pool *row = hone_pool_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int t = 0; t < HONE_WHOLES; t++)
+            for (size_t q = 0; q < sizeof many / sizeof *many; q++)
+                for (int64_t n = 1; n <= MOST_N; n += n < 70 ? 3 : 61) {
+                    const size_t bytes = t < HONE_WHOLE_u16 ? 1 : 2;
+                    const int64_t taps = many[q];
+                    const void *x[MOST];
+                    const int fill = draw(0, 2);
+                    for (int64_t k = 0; k < taps; k++) {
+                        /* of exactly so many, so that a sanitizer sees what is read behind the last row */
+                        uint8_t *at = room + 2 * MOST * MOST_N - (size_t)((taps - k) * n) * bytes;
+                        for (int64_t j = 0; j < n; j++) {
+                            const int v = fill == 0   ? types[t].highest
+                                          : fill == 1 ? types[t].lowest
+                                                      : draw(types[t].lowest, types[t].highest);
+                            if (bytes == 1) at[j] = (uint8_t)v;
+                            else ((uint16_t *)(void *)at)[j] = (uint16_t)v;
+                        }
+                        x[k] = at;
+                    }
+                    y[n] = 77;
+                    row->sum[t](x, taps, n, y);
+                    if (y[n] != 77) fail_msg("%s, %s: writes past the end", row->name, types[t].name);
+                    for (int64_t j = 0; j < n; j++) {
+                        int64_t want = 0;
+                        for (int64_t k = 0; k < taps; k++)
+                            want += t == HONE_WHOLE_u8    ? ((const uint8_t *)x[k])[j]
+                                    : t == HONE_WHOLE_i8  ? ((const int8_t *)x[k])[j]
+                                    : t == HONE_WHOLE_u16 ? ((const uint16_t *)x[k])[j]
+                                                          : ((const int16_t *)x[k])[j];
+                        if (y[j] != want)
+                            fail_msg("%s, %s: column %d of %d, %d rows: %d where %d is due", row->name,
+                                     types[t].name, (int)j, (int)n, (int)taps, y[j], (int)want);
+                    }
+                }
+    }
+    free(room), free(y);
+}
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(windows), cmocka_unit_test(other_axes),
-                                       cmocka_unit_test(whole), cmocka_unit_test(large),
-                                       cmocka_unit_test(pictures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(windows),  cmocka_unit_test(other_axes),
+                                       cmocka_unit_test(whole),    cmocka_unit_test(large),
+                                       cmocka_unit_test(pictures), cmocka_unit_test(sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,17 @@ static void sums(void **state) {
         }
     }
 }
+/* One place a value, and a weight that is not 1. */
+static void one_place(void **state) {
+    (void)state;
+    static const char row[] = "op my.pick.Half 1 (x[I, N]: f32) -> y[I, N]: f32\n"
+                              "  h[n, k : 1] = select(n < 5, 0.5, 0.25)\n"
+                              "  y[i, n] = sum(k : 1) h[n, k] * x[i, clamp(N - 1 - n - k, 0, N - 1)]\n";
+    if (hone_library_extend("Half", row, strlen(row))) fail_msg("%s", hone_fail_text());
+    snprintf(text, sizeof text, "graph g (x: f32[7, 45]) -> y { y = my.pick.Half(x); }");
+    EACH_LEVEL if (twin_check(text, twin_input, 0, 0, "resample") != 1)
+        fail_msg("not one step resamples in\n%s", text);
+}
 static void kernels(void **state) {
     (void)state;
     enum { ROOM = 100, TAPS = 5 };
@@ -202,6 +213,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(modes),      cmocka_unit_test(smaller),
                                        cmocka_unit_test(other_axes), cmocka_unit_test(integers),
                                        cmocka_unit_test(left_alone), cmocka_unit_test(sums),
-                                       cmocka_unit_test(kernels)};
+                                       cmocka_unit_test(one_place),  cmocka_unit_test(kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

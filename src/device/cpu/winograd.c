@@ -367,7 +367,7 @@ hone_status hone_winograd_choose(hone_template_builder *s, hone_contract *d, int
                  half->begin || w.channels % half->deep))
         return HONE_OK;
     w.direct = d->direct && !(d->epilogue && !d->epilogue->bias_n &&
-                            (d->epilogue->bias.tensor >= 0 || d->epilogue->bias.k != 0));
+                              (d->epilogue->bias.tensor >= 0 || d->epilogue->bias.k != 0));
     w.nr = d->kernel->packed_widths * d->kernel->vector, w.mr = d->kernel->mr[d->kernel->packed_widths - 1];
     if (half) w.nr = half->nr, w.mr = HALF_ROWS;
     /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one
