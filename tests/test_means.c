@@ -130,7 +130,8 @@ static void pictures(void **state) {
         one(check(shape, channels, 2, a, b, last, how, "resample"));
     }
 }
-/* The kernels alone: sums of as many rows as 16 bits hold of bytes, and of more, all the largest among them. */
+/* The kernels alone: sums of as many rows as 16 bits hold of bytes, and of more, all the largest among them.
+   */
 static void sums(void **state) {
     (void)state;
     static const int64_t many[] = {1, 2, 3, 4, 5, 255, 256, 257, 258, 300, 515};

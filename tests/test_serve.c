@@ -21,6 +21,7 @@
 
 #include "hone/hone.h"
 #include "hone/serve.h"
+#include "onnx_write.h"
 #include "random.h"
 #include "serve/given.h"
 
@@ -592,6 +593,69 @@ static void batches(void **state) {
     if (atoi(runs + 18) >= CLIENTS * 20) fail_msg("no batch was made: %s", a.body);
     hone_server_free(s);
 }
+/* Requests whose inputs disagree about rows, and a first dim that the model states: no batch is made of the
+   ones, and the others are refused. */
+static void rows_of_inputs(void **state) {
+    enum { MANY = 4 };
+    static const char config[] =
+        "{\"max_batch_size\": 8, \"dynamic_batching\": {\"max_queue_delay_microseconds\": 200000, "
+        "\"preferred_batch_size\": [8]}, \"instance_group\": [{\"count\": 1}]}";
+    const struct {
+        const char *name, *dims, *config;
+    } models[] = {{"pairs", "N 2", config}, {"three", "3 2", NULL}};
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+        char path[512];
+        msg g = {0};
+        text(&g, 2, "g");
+        add_node(&g, node("Neg", "a", "p")), add_node(&g, node("Abs", "b", "q"));
+        add_input(&g, "a", 1, models[k].dims), add_input(&g, "b", 1, k ? "3 2" : "M 2");
+        add_output(&g, "p"), add_output(&g, "q");
+        const msg m = model_of(g, 21);
+        put_model(models[k].name, "1", models[k].config);
+        snprintf(path, sizeof path, "%s/%s/1/model.onnx", folder, models[k].name);
+        FILE *f = fopen(path, "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(m.at, 1, m.n, f), m.n);
+        fclose(f), free(m.at);
+    }
+    hone_server_options o = plain();
+    hone_server *s = start(&o);
+    static answer a;
+    const int port = hone_server_port(s, "http");
+    int fd[MANY];
+    char body[512], request[1024];
+    for (int k = 0; k < MANY; k++) { /* all at once, for the first waits for company */
+        const int v = 10 * k;
+        const int n = snprintf(body, sizeof body,
+                               "{\"inputs\":[{\"name\":\"a\",\"shape\":[2,2],\"datatype\":\"FP32\",\"data\":["
+                               "%d,%d,%d,%d]},{\"name\":"
+                               "\"b\",\"shape\":[3,2],\"datatype\":\"FP32\",\"data\":[%d,%d,%d,%d,%d,%d]}]}",
+                               v, v + 1, v + 2, v + 3, -v - 4, -v - 5, -v - 6, -v - 7, -v - 8, -v - 9);
+        const int all = snprintf(request, sizeof request,
+                                 "POST /v2/models/pairs/infer HTTP/1.1\r\nHost: here\r\nContent-Length: "
+                                 "%d\r\n\r\n%s",
+                                 n, body);
+        fd[k] = join_port(port);
+        assert_true(say(fd[k], request, (size_t)all));
+    }
+    for (int k = 0; k < MANY; k++) {
+        const int v = 10 * k;
+        char p[64], q[96];
+        snprintf(p, sizeof p, "\"data\":[-%d,-%d,-%d,-%d]", v, v + 1, v + 2, v + 3);
+        snprintf(q, sizeof q, "\"data\":[%d,%d,%d,%d,%d,%d]", v + 4, v + 5, v + 6, v + 7, v + 8, v + 9);
+        assert_int_equal(hear(fd[k], &a), 200);
+        if (!strstr(a.body, p) || !strstr(a.body, q)) fail_msg("%s and %s are due: %s", p, q, a.body);
+        close(fd[k]);
+    }
+    const char *few =
+        "{\"inputs\":[{\"name\":\"a\",\"shape\":[2,2],\"datatype\":\"FP32\",\"data\":[1,2,3,4]},"
+        "{\"name\":\"b\",\"shape\":[3,2],\"datatype\":\"FP32\",\"data\":[1,2,3,4,5,6]}]}";
+    assert_int_equal(ask_with(port, "POST", "/v2/models/three/infer", "", few, strlen(few), &a), 400);
+    if (!strstr(a.body, "input 'a' of model 'three': dim 0 is 2, and the model wants 3"))
+        fail_msg("%s", a.body);
+    hone_server_free(s);
+    (void)state;
+}
 static void full(void **state) {
     put_model("full", "1",
               "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 300000, \"preferred_batch_size\": "
@@ -840,10 +904,11 @@ static int end(void **state) {
     return system(line);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good),      cmocka_unit_test(bad),  cmocka_unit_test(limits),
-        cmocka_unit_test(batches),   cmocka_unit_test(full), cmocka_unit_test(reloads),
-        cmocka_unit_test(ensembles), cmocka_unit_test(kept), cmocka_unit_test(base64),
-        cmocka_unit_test(named),     cmocka_unit_test(stops)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good),           cmocka_unit_test(bad),
+                                       cmocka_unit_test(limits),         cmocka_unit_test(batches),
+                                       cmocka_unit_test(rows_of_inputs), cmocka_unit_test(full),
+                                       cmocka_unit_test(reloads),        cmocka_unit_test(ensembles),
+                                       cmocka_unit_test(kept),           cmocka_unit_test(base64),
+                                       cmocka_unit_test(named),          cmocka_unit_test(stops)};
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -48,8 +48,8 @@ static const char gpt2[] = "{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_
                            "\"unk_token\": \"?\", \"vocab\": {\"?\": 0, \"a\": 1, \"b\": 2, \"\\u0120\": 3, "
                            "\"ab\": 4, \"\\u0120ab\": 5, "
                            "\"'\": 6, \"s\": 7, \"'s\": 8, \"1\": 9, \"\\u010a\": 10, \"\\u00c3\": 11, "
-                           "\"\\u00a9\": 12}, \"merges\": "
-                           "[\"a b\", [\"\\u0120\", \"ab\"], \"' s\"]}}";
+                           "\"\\u00a9\": 12, \"'\\u010a\": 13}, \"merges\": "
+                           "[\"a b\", [\"\\u0120\", \"ab\"], \"' s\", \"' \\u010a\"]}}";
 static const char llama[] =
     "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": "
     "\"\\u2581\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"\\u2581\"}]}, "
@@ -85,6 +85,8 @@ static void tokens_are_right(void **state) {
     SAYS(gpt2, "ab ab's", false, 4, 5, 8);
     SAYS(gpt2, "ab  ab 11\n", false, 4, 3, 5, 3, 9, 9, 10); /* the last space goes with the word */
     SAYS(gpt2, "\xC3\xA9z", false, 11, 12, 0);
+    SAYS(gpt2, "'\n", false, 6,
+         10); /* a line's end is no part of the word before it, as it is in newer patterns */
     SAYS(llama, "a \xC3\xA9", false, 3, 1, 4, 5);
     SAYS(llama, "aa", false, 3, 2);
     SAYS(metaspace, "a a b", false, 3, 3, 0, 2); /* words begin at spaces: no merge goes over one */

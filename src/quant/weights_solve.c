@@ -260,7 +260,6 @@ static int64_t sweep(const line *l) { /* step 2; how many moved */
         const float d = was - hone_weights_code(q->kind, now, q->zero[at]) * q->scale[at];
         if (!(2 * d * l->g[i] + d * d * h[i] < 0)) continue; /* equal, or rounding of f32 */
         *level = (uint8_t)now, moved++;
-        l->e[i] += d;
         for (int64_t j = 0; j < k; j++) l->g[j] += d * h[j];
     }
     return moved;
@@ -287,7 +286,6 @@ static void rescale(const line *l) { /* step 3 */
         for (int64_t i = from; i < to; i++) {
             const float u = d * hone_weights_code(q->kind, q->level[l->n * k + i], q->zero[at]),
                         *h = l->m->hf + i * k;
-            l->e[i] += u;
             for (int64_t j = 0; u != 0 && j < k; j++) l->g[j] += u * h[j];
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract: a bound matrix multiplication: what all tactics for it share. loops/match_contraction.h finds it,
-   contract_choose.c says how it goes, contract_run.c computes it in floats. Private to device/cpu. */
+   contract_choose.c says how it goes, contract_run.c computes it in floats, contract_epilogue.c is what
+   follows. Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_CONTRACT_H
 #define HONE_DEVICE_CPU_CONTRACT_H
 #include <string.h>
@@ -178,6 +179,9 @@ static inline void hone_contract_halves(const hone_contract *d, uint64_t half, h
 }
 void hone_contract_epilogue_args(const hone_contract *, void *const *at, int64_t over, const hone_standing *,
                                  int64_t m0, int64_t m, hone_gemm_args *, const hone_contract_lists *);
+/* Rows m0 … times the activation of those in `gates`, for an epilogue that has such a factor. */
+void hone_contract_gate(const hone_contract *, void *const *at, const hone_standing *, int64_t m0,
+                        const hone_gemm_args *, const hone_contract_lists *, const float *gates);
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. begun: whoever runs it
    says where rows of A are. */
 hone_status hone_contract_over(hone_template_builder *, const hone_cpu_call *, int stage, bool begun,

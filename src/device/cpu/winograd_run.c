@@ -9,7 +9,7 @@
    Large images go by blocks of tiles: v stays in L2, and m, a panel of columns at a time, too; but every
    block reads all filters. Small images have many channels, so that filters are what costs: then all tiles
    are one block, and the three parts are three steps. Filters are transformed once a
-   model. What follows the sum is done as contract_run.c does it. */
+   model. What follows the sum is done as contract_epilogue.c does it. */
 #include "device/cpu/winograd.h"
 
 #include <math.h>
