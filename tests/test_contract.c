@@ -4,16 +4,32 @@
    are the input itself. */
 #include "twin.h"
 
+/* What a test is about: the steps that its graphs had of that tactic. A test that met none has tested
+   something else, and fails. */
+static const char *tactic;
+static int met;
+static int begin(void **state) {
+    (void)state;
+    tactic = "contract", met = 0;
+    return 0;
+}
+static int was_met(void **state) {
+    (void)state;
+    if (!met) print_error("no step was \"%s\"\n", tactic);
+    return met ? 0 : -1;
+}
+#define MEETS(test) cmocka_unit_test_setup_teardown(test, begin, was_met)
+
 /* Integers: the definition's own, to the bit. */
-static void check_exact(const char *text) { twin_check(text, twin_input, 0, 0, NULL); }
+static void check_exact(const char *text) { met += twin_check(text, twin_input, 0, 0, tactic); }
 /* Floats: within so many roundings of the sum of terms. */
 static void terms(const char *text, int roundings) {
-    twin_check_terms(text, twin_input, roundings * 0x1p-24, NULL);
+    met += twin_check_terms(text, twin_input, roundings * 0x1p-24, tactic);
 }
 static void check(const char *text) { terms(text, 16); }
 /* Behind a softmax what scores are off by is relative: `size` is that of a score's sum of terms. */
 static void check_softmax(const char *text, double size) {
-    twin_check(text, twin_input, 1e-30, 16 * 0x1p-24 * size, NULL);
+    met += twin_check(text, twin_input, 1e-30, 16 * 0x1p-24 * size, tactic);
 }
 #define ROUNDS twin_rounds(2, 2, 5)
 static char text[4096];
@@ -114,6 +130,7 @@ static void few_channels(void **state) {
 }
 static void depthwise(void **state) {
     (void)state;
+    tactic = "depthwise";
     EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(2, 9), kh = draw(1, 5), kw = draw(1, 5), s = draw(1, 2), h = draw(6, 24),
             w = draw(6, 70), one = draw(0, 2);
@@ -242,8 +259,8 @@ static void transposed_conv(void **state) {
                  "= Relu(v); }",
                  c, size, late ? "," : ") -> y {", c, m, kernel, late ? ") -> y {" : " = random(4, -1, 1);",
                  g * m, g, shape, stride, low, high, more, dilation);
-        const int slow = twin_check_terms(text, twin_input, 8 * 0x1p-24, "interpret");
-        if (!dilated) assert_int_equal(slow, 0);
+        terms(text, 8);
+        if (!dilated) assert_int_equal(twin_check_terms(text, twin_input, 8 * 0x1p-24, "interpret"), 0);
     }
 }
 static void one_place(void **state) { /* a window that fits once */
@@ -265,6 +282,7 @@ static void quantized(void **state) {
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(2, 9), m = draw(1, 30), h = draw(3, 12), w = draw(3, 40), depthwise = draw(0, 1);
         bool byte = draw(0, 1);
+        tactic = depthwise ? "depthwise" : "direct conv"; /* products of floats, bytes behind them */
         snprintf(text, sizeof text,
                  "graph g (x: f32[1, %d, %d, %d]) -> y { i: i8[%d, %d, 3, 3] = random(4, -3, 3); b: f32[%d] "
                  "= random(6, -1, 1); s: f32[] "
@@ -283,6 +301,7 @@ static const char *byte(int *lo, int *hi) {
 }
 static void integer_conv(void **state) {
     (void)state;
+    tactic = "contract int8";
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int lo[3], hi[3], depthwise = draw(0, 2) == 0, g = depthwise ? draw(2, 9) : draw(1, 2),
                           c = depthwise ? g : g * draw(1, 12), m = depthwise ? g : g * draw(1, 18),
@@ -318,6 +337,7 @@ static void integer_conv(void **state) {
 }
 static void integer_matmul(void **state) {
     (void)state;
+    tactic = "contract int8";
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int lo[3], hi[3], m = draw(1, 70), n = draw(1, 90), k = draw(1, 300);
         const char *a = byte(lo, hi), *b = byte(lo + 1, hi + 1), *y = byte(lo + 2, hi + 2);
@@ -491,14 +511,23 @@ static void large_weights(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(scaled),          cmocka_unit_test(large_weights),
-                                       cmocka_unit_test(pictures),        cmocka_unit_test(matmul),
-                                       cmocka_unit_test(transposed),      cmocka_unit_test(conv),
-                                       cmocka_unit_test(depthwise),       cmocka_unit_test(transposed_conv),
-                                       cmocka_unit_test(residual),        cmocka_unit_test(one_place),
-                                       cmocka_unit_test(quantized),       cmocka_unit_test(integer_conv),
-                                       cmocka_unit_test(integer_matmul),  cmocka_unit_test(activations),
-                                       cmocka_unit_test(rows_and_panels), cmocka_unit_test(few_channels),
-                                       cmocka_unit_test(gated),           cmocka_unit_test(scaled_residual)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(scaled),
+                                       cmocka_unit_test(large_weights),
+                                       MEETS(pictures),
+                                       MEETS(matmul),
+                                       MEETS(transposed),
+                                       MEETS(conv),
+                                       MEETS(depthwise),
+                                       MEETS(transposed_conv),
+                                       MEETS(residual),
+                                       MEETS(one_place),
+                                       MEETS(quantized),
+                                       MEETS(integer_conv),
+                                       MEETS(integer_matmul),
+                                       MEETS(activations),
+                                       MEETS(rows_and_panels),
+                                       MEETS(few_channels),
+                                       MEETS(gated),
+                                       MEETS(scaled_residual)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,9 +168,11 @@ static void sums(void **state) {
 /* One place a value, and a weight that is not 1. */
 static void one_place(void **state) {
     (void)state;
-    static const char row[] = "op my.pick.Half 1 (x[I, N]: f32) -> y[I, N]: f32\n"
-                              "  h[n, k : 1] = select(n < 5, 0.5, 0.25)\n"
-                              "  y[i, n] = sum(k : 1) h[n, k] * x[i, clamp(N - 1 - n - k, 0, N - 1)]\n";
+    static const char row[] =
+        "op my.pick.Half 1 (x[I, N]: f32) -> y[I, N]: f32\n"
+        "  h[i, n, l : 1, k : 1] = select(i < 3, 0.5, 0.125) * select(n < 5, 0.5, 0.25)\n"
+        "  y[i, n] = sum(l : 1, k : 1) h[i, n, l, k] * "
+        "x[clamp(I - 1 - i - l, 0, I - 1), clamp(N - 1 - n - k, 0, N - 1)]\n";
     if (hone_library_extend("Half", row, strlen(row))) fail_msg("%s", hone_fail_text());
     snprintf(text, sizeof text, "graph g (x: f32[7, 45]) -> y { y = my.pick.Half(x); }");
     EACH_LEVEL if (twin_check(text, twin_input, 0, 0, "resample") != 1)

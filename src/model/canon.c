@@ -66,10 +66,10 @@ void hone_canon_layout(hone_edit *e) {
     static const int64_t swap[] = {1, 0, 2}, batch_first[] = {2, 0, 1, 3};
     static const int inputs[] = {0, 5, 6}; /* x, initial_h, initial_c */
     hone_draft *n = e->node;
-    bool turned = hone_edit_int(e, "layout", 0) == 1;
+    bool transposed = hone_edit_int(e, "layout", 0) == 1;
     hone_vid wanted[3] = {-1, -1, -1}, made[3];
     hone_edit_drop(e, "layout");
-    if (!turned) return;
+    if (!transposed) return;
     for (int k = 0; k < 3; k++)
         if (hone_draft_in(n, inputs[k]) >= 0) n->in.at[inputs[k]] = turn(e, n->in.at[inputs[k]], -1, swap, 3);
     for (int k = 0; k < 3 && k < n->out.n; k++) {

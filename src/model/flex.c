@@ -54,9 +54,9 @@ void hone_onnx_flex_attention(hone_edit *e, hone_onnx_modify *modify, void *cont
     int64_t type = hone_edit_int(e, "softmax_precision",
                                  hone_edit_dtype(e, q) == HONE_DTYPE_F64 ? HONE_DTYPE_F64 : HONE_DTYPE_F32);
     hone_vid scaled = hone_edit_node(e, "Mul", -1, HONE_IN(q, scale_of(e, q)), HONE_PLAIN);
-    hone_vid turned =
+    hone_vid transposed =
         hone_edit_node(e, "Transpose", -1, HONE_IN(k), HONE_WITH(hone_attr_of_ints(e->im, "perm", swap, 4)));
-    hone_vid x = cast(e, hone_edit_node(e, "MatMul", -1, HONE_IN(scaled, turned), HONE_PLAIN), type);
+    hone_vid x = cast(e, hone_edit_node(e, "MatMul", -1, HONE_IN(scaled, transposed), HONE_PLAIN), type);
     x = modify(context, "score_mod", x);
     x = hone_edit_node(e, "Softmax", -1, HONE_IN(x), HONE_WITH(hone_attr_of_int(e->im, "axis", -1)));
     x = modify(context, "prob_mod", x);

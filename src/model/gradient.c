@@ -135,7 +135,7 @@ static void d_transpose(step *s) {
                hone_edit_node(s->e, "Transpose", -1, HONE_IN(s->g),
                               HONE_WITH(hone_attr_of_ints(s->e->im, "perm", back, a->n))));
 }
-static hone_vid turned(step *s, hone_vid x) { /* the last two dims swapped */
+static hone_vid transposed(step *s, hone_vid x) { /* the last two dims swapped */
     int64_t perm[HONE_MAX_RANK];
     int r = var(s, x)->rank;
     for (int k = 0; k < r; k++) perm[k] = k < r - 2 ? k : 2 * r - 3 - k;
@@ -148,9 +148,9 @@ static void d_matmul(step *s) {
         return;
     }
     if (s->w->active[s->n->in[0]])
-        add_to(s, 0, sum_to(s, two(s, "MatMul", s->g, turned(s, s->x[1])), s->x[0], 2));
+        add_to(s, 0, sum_to(s, two(s, "MatMul", s->g, transposed(s, s->x[1])), s->x[0], 2));
     if (s->w->active[s->n->in[1]])
-        add_to(s, 1, sum_to(s, two(s, "MatMul", turned(s, s->x[0]), s->g), s->x[1], 2));
+        add_to(s, 1, sum_to(s, two(s, "MatMul", transposed(s, s->x[0]), s->g), s->x[1], 2));
 }
 /* g where dims were summed away: put back as ones, where the same sum with its dims kept has them, then
    spread */

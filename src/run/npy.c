@@ -34,7 +34,7 @@ enum { NAMES = sizeof names / sizeof *names };
 typedef struct {
     const char *at, *end;
     hone_dtype dtype;
-    bool swap, turned; /* big endian; column-major */
+    bool swap, transposed; /* big endian; column-major */
     int64_t dim[HONE_MAX_RANK];
     int rank;
 } header;
@@ -112,7 +112,7 @@ static hone_status read_shape(header *h) {
 }
 
 static hone_status read_order(header *h) {
-    if (take(h, "True")) h->turned = true;
+    if (take(h, "True")) h->transposed = true;
     else if (!take(h, "False")) return hone_fail(HONE_BAD_INPUT, "npy: fortran_order must be True or False");
     return HONE_OK;
 }
@@ -153,7 +153,7 @@ static void reverse(uint8_t *at, size_t bytes) {
 
 /* Column-major elements in `from` become row-major in v: walk the output in order, with the input's offset
    counted along. */
-static void turn(hone_value *v, const uint8_t *from, size_t item) {
+static void transpose(hone_value *v, const uint8_t *from, size_t item) {
     int64_t at[HONE_MAX_RANK] = {0}, offset = 0, stride[HONE_MAX_RANK + 1] = {1};
     int64_t n = hone_value_count(v);
     for (int i = 0; i < v->rank; i++) stride[i + 1] = stride[i] * v->dim[i];
@@ -193,7 +193,7 @@ hone_status hone_npy_read(const void *data, size_t bytes, hone_value **out) {
     hone_value *v = NULL;
     HONE_TRY(hone_value_tensor(h.dtype, h.dim, h.rank, &v));
     const uint8_t *from = p + prefix + length;
-    if (h.turned && h.rank > 1) turn(v, from, item);
+    if (h.transposed && h.rank > 1) transpose(v, from, item);
     else if (need) memcpy(v->data, from, need);
     size_t word = hone_dtypes[h.dtype].kind == HONE_KIND_COMPLEX ? item / 2 : item;
     for (size_t k = 0; h.swap && k < need; k += word) reverse((uint8_t *)v->data + k, word);

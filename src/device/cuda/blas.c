@@ -13,8 +13,8 @@
 
 enum { MOST_WORKSPACE = 32 << 20, MOST_GPUS = 16 };
 /* numbers of its interface */
-enum { COMPUTE_F32 = 68, COMPUTE_TF32 = 77, TURNED = 1 };
-enum { DESC_TURN_LEFT = 3, DESC_EPILOGUE = 7, DESC_BIAS = 8, DESC_BIAS_TYPE = 26 };
+enum { COMPUTE_F32 = 68, COMPUTE_TF32 = 77, TRANSPOSED = 1 };
+enum { DESC_TRANSPOSE_LEFT = 3, DESC_EPILOGUE = 7, DESC_BIAS = 8, DESC_BIAS_TYPE = 26 };
 enum { LAYOUT_BATCHES = 5, LAYOUT_BATCH = 6 };
 enum { WISH_WORKSPACE = 1, WISH_ALIGNED = 5 /* left, right, C, D */ };
 enum { EPILOGUE_PLAIN = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32 };
@@ -103,7 +103,7 @@ static bool matrix(void **out, int type, int64_t rows, int64_t columns, int64_t 
 }
 static bool describe(hone_blas_plan *p) {
     const hone_blas_problem *q = &p->of;
-    const int turned = TURNED, type = type_of(q->out), ends = q->ends;
+    const int transposed = TRANSPOSED, type = type_of(q->out), ends = q->ends;
     const uint32_t epilogue =
         ends & HONE_BLAS_GELU   ? EPILOGUE_GELU | (ends & HONE_BLAS_BIAS ? EPILOGUE_BIAS : 0)
         : ends & HONE_BLAS_RELU ? EPILOGUE_RELU | (ends & HONE_BLAS_BIAS ? EPILOGUE_BIAS : 0)
@@ -112,7 +112,7 @@ static bool describe(hone_blas_plan *p) {
     const bool residual = ends & HONE_BLAS_RESIDUAL;
     const void *somewhere = (void *)(uintptr_t)256; /* it looks at the alignment only */
     return !lt.desc(&p->desc, q->in == HONE_CUDA_F32 ? COMPUTE_TF32 : COMPUTE_F32, 0) &&
-           !lt.desc_set(p->desc, DESC_TURN_LEFT, &turned, sizeof turned) &&
+           !lt.desc_set(p->desc, DESC_TRANSPOSE_LEFT, &transposed, sizeof transposed) &&
            !lt.desc_set(p->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
            (!(ends & HONE_BLAS_BIAS) || (!lt.desc_set(p->desc, DESC_BIAS, &somewhere, sizeof somewhere) &&
                                          !lt.desc_set(p->desc, DESC_BIAS_TYPE, &type, sizeof type))) &&
