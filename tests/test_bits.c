@@ -47,36 +47,43 @@ typedef struct {
     int8_t a[HONE_BITS_ROWS][8 * 256], b[8 * 256 * N], zero[8 * N];
     int32_t a_sum[HONE_BITS_ROWS][16], start[64];
 } room;
-static void rows(void **state) { /* and nothing is written beside the sums */
-    (void)state;
+/* of 8 bits, or of 4 as they are packed */
+static int stored(const room *w, bool packed, int k, int j) {
+    if (!packed) return w->b[k / 4 * 4 * N + 4 * j + k % 4];
+    const int x = (uint8_t)w->b[k / 8 * 4 * N + 4 * j + k % 4] ^ 0x80;
+    return k % 8 < 4 ? x & 15 : x >> 4;
+}
+static void check_rows(bool packed) { /* and nothing is written beside the sums */
     room *w = malloc(sizeof *w);
     assert_non_null(w);
     EACH_LEVEL_OF(hone_bits_best())
-    for (int block = 16; block <= 256; block *= 2)
+    for (int block = 16; block <= 256 && (hone_bits_best()->packed || !packed); block *= 2)
         for (int m = 1; m <= HONE_BITS_ROWS; m++) {
-            const int blocks = draw(1, SLOW ? 2 : 8);
+            const int blocks = draw(1, SLOW ? 2 : 8), most = draw(0, 3) == 0; /* numbers at their limits */
             hone_bits_part p = {.m = m,
                                 .block = block,
                                 .blocks = blocks,
                                 .b = w->b,
-                                .b_step = block * N,
+                                .b_step = block * N / (packed ? 2 : 1),
                                 .scale = w->scale,
-                                .scale_step = N};
+                                .scale_step = N,
+                                .all = packed ? draw(0, 1) * 8 : 0};
             p.zero = draw(0, 3) ? w->zero : NULL;
             for (int k = 0; k < blocks * block * N; k++)
-                w->b[k] = (int8_t)(draw(0, 9) ? draw(-128, 127) : -128);
+                w->b[k] = (int8_t)(packed && most ? 0x7f : draw(0, 9) ? draw(-128, 127) : -128);
             for (int k = 0; k < blocks * N; k++)
-                w->scale[k] = random_float(1), w->zero[k] = (int8_t)draw(-128, 127);
+                w->scale[k] = random_float(1),
+                w->zero[k] = (int8_t)(packed ? draw(0, 15) : draw(-128, 127));
             for (int r = 0; r < m; r++) {
                 memset(w->a_sum[r], 0, sizeof w->a_sum[r]);
                 for (int k = 0; k < blocks * block; k++)
-                    w->a[r][k] = (int8_t)(draw(0, 9) ? draw(-127, 127) : 127),
+                    w->a[r][k] = (int8_t)(draw(0, 9) && !most ? draw(-127, 127) : 127 - 254 * (r % 2)),
                     w->a_sum[r][k / block] += w->a[r][k];
                 for (int g = 0; g < blocks; g++) w->a_scale[r][g] = random_float(1);
                 for (int j = 0; j < N + 1; j++) w->c[r][j] = (float)j;
                 p.a[r] = w->a[r], p.a_scale[r] = w->a_scale[r], p.a_sum[r] = w->a_sum[r], p.c[r] = w->c[r];
             }
-            hone_bits_best()->rows(&p);
+            (packed ? hone_bits_best()->packed : hone_bits_best()->rows)(&p);
             for (int r = 0; r < m; r++) {
                 assert_true(w->c[r][N] == N);
                 for (int j = 0; j < N; j++) {
@@ -84,8 +91,8 @@ static void rows(void **state) { /* and nothing is written beside the sums */
                     for (int g = 0; g < blocks; g++) {
                         int64_t sum = 0;
                         for (int k = g * block; k < (g + 1) * block; k++)
-                            sum += w->a[r][k] * ((int64_t)w->b[k / 4 * 4 * N + 4 * j + k % 4] -
-                                                 (p.zero ? w->zero[g * N + j] : 0));
+                            sum += w->a[r][k] * ((int64_t)stored(w, packed, k, j) -
+                                                 (p.zero ? w->zero[g * N + j] : p.all));
                         const double by = (double)w->a_scale[r][g] * (double)w->scale[g * N + j];
                         want += by * (double)sum, size += fabs(by * (double)sum);
                     }
@@ -94,6 +101,14 @@ static void rows(void **state) { /* and nothing is written beside the sums */
             }
         }
     free(w);
+}
+static void rows(void **state) {
+    (void)state;
+    check_rows(false);
+}
+static void packed_rows(void **state) {
+    (void)state;
+    check_rows(true);
 }
 static void one(void **state) { /* 4 bits as they are packed: what the coupled row stands for, exactly */
     (void)state;
@@ -537,7 +552,7 @@ static void others(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantizes), cmocka_unit_test(rows),   cmocka_unit_test(one),
+        cmocka_unit_test(quantizes), cmocka_unit_test(rows), cmocka_unit_test(packed_rows),   cmocka_unit_test(one),
         cmocka_unit_test(bands),     cmocka_unit_test(floats), cmocka_unit_test(unpacks),
         cmocka_unit_test(nodes),     cmocka_unit_test(halves), cmocka_unit_test(odd),
         cmocka_unit_test(pairs),     cmocka_unit_test(others)};

@@ -25,11 +25,12 @@ enum {
 typedef struct {
     int m;                 /* rows, 1 … HONE_BITS_ROWS */
     int64_t block, blocks; /* values of K in a block, a multiple of 16; how many blocks */
-    const int8_t *b;       /* 8-bit units; of `one` 4-bit units */
+    const int8_t *b;       /* 8-bit units; of `one` and `packed` 4-bit units */
     ptrdiff_t b_step;      /* bytes from block to block */
     const float *scale;    /* 16 a block, */
     ptrdiff_t scale_step;  /* so many floats apart */
-    const int8_t *zero;    /* [blocks][16]; NULL: all are 0 */
+    const int8_t *zero;    /* [blocks][16]; NULL: all are 0, of `packed` all are `all` */
+    int all;
     const int8_t *a[HONE_BITS_ROWS];
     const float *a_scale[HONE_BITS_ROWS];
     /* of each block; `one`: two a block, of values in upper halves of bytes and of those in lower ones */
@@ -88,6 +89,9 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     hone_bits_fn *rows, *one; /* one: or NULL */
+    /* as rows, of 4-bit units as they are packed, whose bytes have their top bit flipped; or NULL. Weights that
+       are read once go from memory into products, without a turn as bytes through L1 */
+    hone_bits_fn *packed;
     hone_bits_many_fn *many;  /* or NULL: `rows` takes many rows, too */
     hone_bits_unpack_fn *unpack;
     hone_bits_quantize_fn *quantize;

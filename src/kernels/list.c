@@ -329,11 +329,12 @@ const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
     hone_bits_unpack_fn hone_bits_unpack__##isa;     \
     hone_bits_quantize_fn hone_bits_quantize__##isa; \
     hone_bits_floats_fn hone_bits_floats__##isa;
-#define ROW(isa, cpu, one, many) \
+#define ROW(isa, cpu, one, packed, many) \
     {"hone_bits__" #isa,         \
      cpu,                        \
      hone_bits_rows__##isa,      \
      one,                        \
+     packed,                     \
      many,                       \
      hone_bits_unpack__##isa,    \
      hone_bits_quantize__##isa,  \
@@ -342,16 +343,18 @@ DECLARE(base)
 #if defined(__x86_64__)
 DECLARE(avx2)
 DECLARE(vnni)
-static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(avx2, HONE_CPU_AVX2, NULL, NULL)
-                                               ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL, NULL){0}};
+hone_bits_fn hone_bits_packed__avx2, hone_bits_packed__vnni;
+static const hone_bits hone_bits_list[] = {
+    ROW(base, 0, NULL, NULL, NULL) ROW(avx2, HONE_CPU_AVX2, NULL, hone_bits_packed__avx2, NULL)
+        ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL, hone_bits_packed__vnni, NULL){0}};
 #elif defined(__aarch64__)
 DECLARE(dotprod)
 hone_bits_fn hone_bits_one__dotprod;
 hone_bits_many_fn hone_bits_many__dotprod;
-static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(
-    dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, hone_bits_many__dotprod){0}};
+static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL, NULL) ROW(
+    dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, NULL, hone_bits_many__dotprod){0}};
 #else
-static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL){0}};
+static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL, NULL){0}};
 #endif
 #undef DECLARE
 #undef ROW

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    bits_run: products with weights of few bits in blocks: a step that quantizes rows of A, and one that
-   multiplies. One row of A meets weights as they are packed; several meet a piece of a panel that was made
+   multiplies. Few rows of A meet weights as they are packed; several meet a piece of a panel that was made
    bytes before, in L1. Rows that cannot be quantized (infinite or not a number, or tiny) are
    summed one by one. */
 #include <math.h>
@@ -12,6 +12,7 @@
 enum {
     N = HONE_BITS_COLUMNS,
     PIECE = 1024,      /* values of K that are made bytes at a time: 16 KB */
+    FEW = 2 * HONE_BITS_ROWS, /* rows of 8 bits that read weights of 4 as they are packed, if need be twice */
     MOST_ROWS = 128,   /* of A a tile takes */
     TILE_COLUMNS = 64, /* about, of a tile */
     SHARE = 1 << 14    /* values of A a tile quantizes, about */
@@ -105,8 +106,10 @@ static void set_row(const hone_bits_product *d, hone_bits_part *p, int i, const 
 /* Rows of A, each as its digits, times a panel: c has 16 sums for every digit of every row. */
 static void multiply(const hone_bits_product *d, const hone_bits_panel *w, const char *rows, int64_t m,
                      float *c, int8_t *bytes) {
-    const int64_t all = m * d->digits,
-                  at_once = d->bits == 8 && all <= HONE_BITS_ROWS ? d->blocks : PIECE / d->block;
+    const int64_t all = m * d->digits;
+    const bool packed = d->bits == 4 && d->kernel->packed && all <= FEW;
+    const int64_t at_once =
+        packed || (d->bits == 8 && all <= HONE_BITS_ROWS) ? d->blocks : PIECE / d->block;
     memset(c, 0, sizeof *c * (size_t)(all * N));
     hone_bits_part p = {.block = d->block, .scale_step = d->step / 4};
     if (d->coupled) {
@@ -120,15 +123,18 @@ static void multiply(const hone_bits_product *d, const hone_bits_panel *w, const
     }
     for (int64_t g = 0; g < d->blocks; g += at_once) {
         p.blocks = d->blocks - g < at_once ? d->blocks - g : at_once;
-        p.b = hone_bits_bytes(d, w, g, p.blocks, bytes, &p.b_step), p.scale = hone_bits_scales(d, w, g);
-        p.zero = w->zero && d->bits == 8 ? w->zero + g * N : NULL;
+        if (packed) p.b = (const int8_t *)w->weights, p.b_step = d->step, p.all = w->all;
+        else p.b = hone_bits_bytes(d, w, g, p.blocks, bytes, &p.b_step);
+        p.scale = hone_bits_scales(d, w, g);
+        p.zero = w->zero && (packed || d->bits == 8) ? w->zero + g * N : NULL;
         for (int64_t r = 0; r < all; r += HONE_BITS_ROWS) {
             p.m = all - r < HONE_BITS_ROWS ? (int)(all - r) : HONE_BITS_ROWS;
             for (int i = 0; i < p.m; i++) {
                 set_row(d, &p, i, rows + (r + i) / d->digits * d->row_bytes, (int)((r + i) % d->digits), g);
                 p.c[i] = c + (r + i) * N;
             }
-            d->kernel->rows(&p);
+            if (packed) d->kernel->packed(&p);
+            else d->kernel->rows(&p);
         }
     }
 }
