@@ -53,7 +53,7 @@ void hone_bits_rows__avx2(const hone_bits_part *p) {
 /* A unit's bytes become two vectors of numbers from 0 to 15 for each half of the columns. A pair of products
    is at most 2 * 15 * 127, so that eight of them fit 16 bits: four units are summed there first. */
 static inline __attribute__((always_inline)) void packed(const hone_bits_part *p, const int m) {
-    enum { N = HONE_BITS_COLUMNS, AHEAD = 1024, NARROW = 32 };
+    enum { N = HONE_BITS_COLUMNS, AHEAD = 4096, NARROW = 32 };
     const __m256i ones = _mm256_set1_epi16(1), low = _mm256_set1_epi8(15), flip = _mm256_set1_epi8(8);
     for (int64_t g = 0; g < p->blocks; g++)
         for (int q = 0; q < 2; q++) { /* sums of both halves would not fit the registers */

@@ -44,7 +44,7 @@ void hone_bits_rows__vnni(const hone_bits_part *p) {
 /* A unit of 64 bytes becomes two vectors of numbers from 0 to 15 (a mask; a shift, then mask and flipped bit
    at once), which are unsigned as they are; what zero points take away is where sums begin. */
 static inline __attribute__((always_inline)) void packed(const hone_bits_part *p, const int m) {
-    enum { N = HONE_BITS_COLUMNS, AHEAD = 1024 };
+    enum { N = HONE_BITS_COLUMNS, AHEAD = 4096 };
     const __m512i low = _mm512_set1_epi8(15), flip = _mm512_set1_epi8(8);
     __m512 c[HONE_BITS_ROWS];
     for (int r = 0; r < m; r++) c[r] = _mm512_loadu_ps(p->c[r]);
