@@ -72,8 +72,7 @@ static void check_rows(bool packed) { /* and nothing is written beside the sums 
             for (int k = 0; k < blocks * block * N; k++)
                 w->b[k] = (int8_t)(packed && most ? 0x7f : draw(0, 9) ? draw(-128, 127) : -128);
             for (int k = 0; k < blocks * N; k++)
-                w->scale[k] = random_float(1),
-                w->zero[k] = (int8_t)(packed ? draw(0, 15) : draw(-128, 127));
+                w->scale[k] = random_float(1), w->zero[k] = (int8_t)(packed ? draw(0, 15) : draw(-128, 127));
             for (int r = 0; r < m; r++) {
                 memset(w->a_sum[r], 0, sizeof w->a_sum[r]);
                 for (int k = 0; k < blocks * block; k++)
@@ -91,8 +90,8 @@ static void check_rows(bool packed) { /* and nothing is written beside the sums 
                     for (int g = 0; g < blocks; g++) {
                         int64_t sum = 0;
                         for (int k = g * block; k < (g + 1) * block; k++)
-                            sum += w->a[r][k] * ((int64_t)stored(w, packed, k, j) -
-                                                 (p.zero ? w->zero[g * N + j] : p.all));
+                            sum += w->a[r][k] *
+                                   ((int64_t)stored(w, packed, k, j) - (p.zero ? w->zero[g * N + j] : p.all));
                         const double by = (double)w->a_scale[r][g] * (double)w->scale[g * N + j];
                         want += by * (double)sum, size += fabs(by * (double)sum);
                     }
@@ -552,9 +551,9 @@ static void others(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantizes), cmocka_unit_test(rows), cmocka_unit_test(packed_rows),   cmocka_unit_test(one),
-        cmocka_unit_test(bands),     cmocka_unit_test(floats), cmocka_unit_test(unpacks),
-        cmocka_unit_test(nodes),     cmocka_unit_test(halves), cmocka_unit_test(odd),
-        cmocka_unit_test(pairs),     cmocka_unit_test(others)};
+        cmocka_unit_test(quantizes), cmocka_unit_test(rows),  cmocka_unit_test(packed_rows),
+        cmocka_unit_test(one),       cmocka_unit_test(bands), cmocka_unit_test(floats),
+        cmocka_unit_test(unpacks),   cmocka_unit_test(nodes), cmocka_unit_test(halves),
+        cmocka_unit_test(odd),       cmocka_unit_test(pairs), cmocka_unit_test(others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

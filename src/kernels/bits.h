@@ -92,7 +92,8 @@ typedef struct {
     /* as rows, of 4-bit units as they are packed, whose bytes have their top bit flipped; or NULL. Weights that
        are read once go from memory into products, without a turn as bytes through L1 */
     hone_bits_fn *packed;
-    hone_bits_many_fn *many;  /* or NULL: `rows` takes many rows, too */
+    int few;                 /* rows that it is faster for than unpack and `rows` */
+    hone_bits_many_fn *many; /* or NULL: `rows` takes many rows, too */
     hone_bits_unpack_fn *unpack;
     hone_bits_quantize_fn *quantize;
     hone_bits_floats_fn *floats;

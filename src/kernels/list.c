@@ -3,6 +3,8 @@
    kernel is registered.
 
    A row's tile is part of its function's name, so a tile changed in one place only does not link. */
+#include <limits.h>
+
 #include "base/thread.h"
 #include "kernels/activate.h"
 #include "kernels/bits.h"
@@ -329,15 +331,16 @@ const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
     hone_bits_unpack_fn hone_bits_unpack__##isa;     \
     hone_bits_quantize_fn hone_bits_quantize__##isa; \
     hone_bits_floats_fn hone_bits_floats__##isa;
-#define ROW(isa, cpu, one, packed, many) \
-    {"hone_bits__" #isa,         \
-     cpu,                        \
-     hone_bits_rows__##isa,      \
-     one,                        \
-     packed,                     \
-     many,                       \
-     hone_bits_unpack__##isa,    \
-     hone_bits_quantize__##isa,  \
+#define ROW(isa, cpu, one, packed, few, many) \
+    {"hone_bits__" #isa,                      \
+     cpu,                                     \
+     hone_bits_rows__##isa,                   \
+     one,                                     \
+     packed,                                  \
+     few,                                     \
+     many,                                    \
+     hone_bits_unpack__##isa,                 \
+     hone_bits_quantize__##isa,               \
      hone_bits_floats__##isa},
 DECLARE(base)
 #if defined(__x86_64__)
@@ -345,16 +348,16 @@ DECLARE(avx2)
 DECLARE(vnni)
 hone_bits_fn hone_bits_packed__avx2, hone_bits_packed__vnni;
 static const hone_bits hone_bits_list[] = {
-    ROW(base, 0, NULL, NULL, NULL) ROW(avx2, HONE_CPU_AVX2, NULL, hone_bits_packed__avx2, NULL)
-        ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL, hone_bits_packed__vnni, NULL){0}};
+    ROW(base, 0, NULL, NULL, 0, NULL) ROW(avx2, HONE_CPU_AVX2, NULL, hone_bits_packed__avx2, 16, NULL)
+        ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL, hone_bits_packed__vnni, INT_MAX, NULL){0}};
 #elif defined(__aarch64__)
 DECLARE(dotprod)
 hone_bits_fn hone_bits_one__dotprod;
 hone_bits_many_fn hone_bits_many__dotprod;
-static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL, NULL) ROW(
-    dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, NULL, hone_bits_many__dotprod){0}};
+static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL, 0, NULL) ROW(
+    dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, NULL, 0, hone_bits_many__dotprod){0}};
 #else
-static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL, NULL){0}};
+static const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL, 0, NULL){0}};
 #endif
 #undef DECLARE
 #undef ROW

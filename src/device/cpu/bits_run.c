@@ -12,7 +12,6 @@
 enum {
     N = HONE_BITS_COLUMNS,
     PIECE = 1024,      /* values of K that are made bytes at a time: 16 KB */
-    FEW = 2 * HONE_BITS_ROWS, /* rows of 8 bits that read weights of 4 as they are packed, if need be twice */
     MOST_ROWS = 128,   /* of A a tile takes */
     TILE_COLUMNS = 64, /* about, of a tile */
     SHARE = 1 << 14    /* values of A a tile quantizes, about */
@@ -107,9 +106,8 @@ static void set_row(const hone_bits_product *d, hone_bits_part *p, int i, const 
 static void multiply(const hone_bits_product *d, const hone_bits_panel *w, const char *rows, int64_t m,
                      float *c, int8_t *bytes) {
     const int64_t all = m * d->digits;
-    const bool packed = d->bits == 4 && d->kernel->packed && all <= FEW;
-    const int64_t at_once =
-        packed || (d->bits == 8 && all <= HONE_BITS_ROWS) ? d->blocks : PIECE / d->block;
+    const bool packed = d->bits == 4 && d->kernel->packed && all <= d->kernel->few;
+    const int64_t at_once = packed || (d->bits == 8 && all <= HONE_BITS_ROWS) ? d->blocks : PIECE / d->block;
     memset(c, 0, sizeof *c * (size_t)(all * N));
     hone_bits_part p = {.block = d->block, .scale_step = d->step / 4};
     if (d->coupled) {
