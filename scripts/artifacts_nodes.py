@@ -16,9 +16,10 @@ import onnx.numpy_helper
 import onnxruntime
 from onnx import helper
 
-# ONNX Runtime sums halves in halves (1.1e-2 from exact arithmetic at K 1536; Hone 4e-4); accuracy_level 4: it
-# rounds what it multiplies to 8 bits
-FLOAT, HALF, ACCURACY_4 = 1e-3, 2e-2, 3e-2
+# ONNX Runtime sums halves in halves (1.1e-2 from exact arithmetic at K 1536; Hone 4e-4). ROUNDED: it rounds
+# what it multiplies to 8 bits, by accuracy_level 4, or the input and the state of every step of a
+# DynamicQuantizeLSTM (7e-3 from its own LSTM with the same weights; Hone 2e-7)
+FLOAT, HALF, ROUNDED = 1e-3, 2e-2, 3e-2
 PAIR = ("QuantizeLinear", "DequantizeLinear")
 LIMITS = ("Relu", "Clip")
 WORDS = ("Quant", "QLinear", "Integer", "QGemm", "QAttention", "QEmbed", "NBits", "Bnb4", "QMoE")
@@ -129,13 +130,14 @@ def wrong(got, want, loose):
     if not numpy.array_equal(numpy.isfinite(a), fine):
         return "not finite"
     error = numpy.abs(a - b)[fine].max(initial=0) / (numpy.abs(b[fine]).max(initial=0) or 1)
-    return f"differs by {error:.2g} of the largest" if error > (ACCURACY_4 if loose else HALF
+    return f"differs by {error:.2g} of the largest" if error > (ROUNDED if loose else HALF
                                                                 if want.dtype == numpy.float16
                                                                 else FLOAT) else None
 
 
 def loose(node):
-    return any(a.name == "accuracy_level" and a.i == 4 for a in node.attribute)
+    return node.op_type == "DynamicQuantizeLSTM" or any(a.name == "accuracy_level" and a.i == 4
+                                                        for a in node.attribute)
 
 
 def check(folder, work, run):
@@ -184,8 +186,9 @@ def check(folder, work, run):
     if not found:
         return True, float(len(pieces)), None
     ran, node, told = found[0]
+    many = len({id(node) for _, node, _ in found})  # a piece may have several outputs
     return all(f[0] for f in found), float(
-        len(pieces)), f"{len(found)} of {len(pieces)} pieces: {node.op_type} '{node.name}': {told}"
+        len(pieces)), f"{many} of {len(pieces)} pieces: {node.op_type} '{node.name}': {told}"
 
 
 def core(piece):
