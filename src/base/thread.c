@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/round.h"
 
 /* ---- waiting ---- */
 
@@ -80,10 +81,10 @@ static bool spin_while(atomic_uint *at, unsigned value, uint64_t most_ns, bool c
 }
 
 int64_t hone_share_of(int64_t n, int64_t least, int64_t most, int threads) {
-    int64_t pieces = (n + most - 1) / most;
-    if (pieces >= threads) pieces = (pieces + threads - 1) / threads * threads;
+    int64_t pieces = hone_ceil_div(n, most);
+    if (pieces >= threads) pieces = hone_round_up(pieces, threads);
     else if ((pieces = n / least) > threads) pieces = threads;
-    return pieces > 1 ? (n + pieces - 1) / pieces : n > 0 ? n : 1;
+    return pieces > 1 ? hone_ceil_div(n, pieces) : n > 0 ? n : 1;
 }
 
 /* ---- barrier ---- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/round.h"
 #include "base/thread.h"
 
 typedef struct pack pack;
@@ -36,7 +37,7 @@ struct hone_packs {
     atomic_size_t bytes; /* asked for while others pack */
 };
 static void *slab_alloc(hone_packs *p, size_t bytes) {
-    const size_t whole = (bytes + LINE - 1) / LINE * LINE;
+    const size_t whole = hone_round_up(bytes, LINE);
     if (whole < bytes) return NULL;
     if (whole > p->left) {
         size_t size = atomic_load(&p->bytes) < LEAST_SLAB  ? LEAST_SLAB

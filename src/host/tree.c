@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "host/tree_walk.h"
 
@@ -328,7 +329,7 @@ static hone_status run(const hone_host_call *c, hone_status (*read)(const hone_h
     if (!s && __builtin_mul_overflow(a.block + 1, e->forest.targets + a.columns + 2, &room))
         s = hone_call_no_memory(c);
     if (!s) {
-        const int64_t n = (a.rows + a.block - 1) / a.block;
+        const int64_t n = hone_ceil_div(a.rows, a.block);
         if (a.rows > STEPS_ALONE ||
             a.rows * (e->walk.nodes ? e->walk.steps : 16 * (int64_t)e->forest.root.n) > STEPS_ALONE)
             hone_call_spread(c, n, piece, &a);

@@ -2,6 +2,7 @@
    tile_make: turns one stage, all its numbers known, into tile code. What the expressions are worth was found
    out by tile_know.c; here the mode is chosen and dims are collapsed, then tile_emit.c emits instructions,
    then registers get buffers and tiles their size. */
+#include "base/round.h"
 #include "loops/tile_maker.h"
 
 #include <stdlib.h>
@@ -190,7 +191,7 @@ static int64_t piece_of(const hone_walk *walk, int64_t most) {
     const int64_t row = walk->ext[walk->nd - 1];
     if (walk->n <= most) return walk->n > 0 ? walk->n : 1;
     if (row < most) return row > 0 ? most / row * row : 1;
-    const int64_t pieces = (row + most - 1) / most, even = ((row + pieces - 1) / pieces + 15) / 16 * 16;
+    const int64_t pieces = hone_ceil_div(row, most), even = (hone_ceil_div(row, pieces) + 15) / 16 * 16;
     return even < most ? even : most;
 }
 
@@ -442,6 +443,6 @@ int64_t hone_tilecode_grain(const hone_tilecode *code, int threads) {
                   vector = code->mode == HONE_TILE_ALL ? 1 : 16;
     /* else whole rows would make them too unequal */
     const int64_t unit = code->box_rows || grain >= 4 * code->unit ? code->unit : vector;
-    return (grain + unit - 1) / unit * unit;
+    return hone_round_up(grain, unit);
 }
 size_t hone_tilecode_scratch(const hone_tilecode *code) { return code->scratch; }

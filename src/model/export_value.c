@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "model/export_write.h"
 #include "model/wire.h"
 
@@ -23,7 +24,7 @@ static void put_entry(hone_wire_out *w, const char *key, const char *value) {
 
 /* Large ones begin at a page, so that a reader may map them; all at a line of cache. */
 static void put_outside(hone_exporter *x, const hone_value *v, size_t bytes) {
-    uint64_t unit = bytes >= LARGE ? PAGE : LINE, offset = (x->outside_bytes + unit - 1) / unit * unit;
+    uint64_t unit = bytes >= LARGE ? PAGE : LINE, offset = hone_round_up(x->outside_bytes, unit);
     char text[24];
     if (!hone_push(&x->outside, ((hone_export_outside){v, offset}))) {
         hone_export_no_memory(x);

@@ -13,6 +13,7 @@
    where an eighth of the bytes counts for more. */
 #include <string.h>
 
+#include "base/round.h"
 #include "passes/match.h"
 
 enum { LEAST_BLOCK = 16, MOST_BLOCK = 256, COLUMN_BLOCK = 128, LARGE = 1 << 20 /* elements */ };
@@ -62,14 +63,14 @@ static bool find(hone_matching *m, int inner, weights *out) {
     if (out->k < LEAST_BLOCK || out->n < 2 || out->k * out->n < LARGE) return false;
     if (block > 0) {
         if (axis != inner || block < LEAST_BLOCK || block > MOST_BLOCK || block & (block - 1)) return false;
-        out->block = block, out->blocks = (out->k + block - 1) / block;
+        out->block = block, out->blocks = hone_ceil_div(out->k, block);
         return s->rank == 2 && s->dim[inner] == out->blocks && s->dim[1 - inner] == out->n;
     }
     if (out->bits == 8 || (count(s) != 1 && (s->rank != 1 || axis != 1 - inner || s->dim[0] != out->n)))
         return false;
     out->each_column = true, out->block = COLUMN_BLOCK;
     while (out->block > out->k) out->block /= 2;
-    out->blocks = (out->k + out->block - 1) / out->block;
+    out->blocks = hone_ceil_div(out->k, out->block);
     return true;
 }
 static int level(const weights *w, const hone_value *from, int64_t at) { /* unsigned, as MatMulNBits has it */

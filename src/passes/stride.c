@@ -5,6 +5,7 @@
    constant. */
 #include <string.h>
 
+#include "base/round.h"
 #include "passes/match.h"
 
 enum { MOST = 4 }; /* times the weights there were */
@@ -43,7 +44,7 @@ static bool whole(hone_matching *m) {
             const int64_t s = stride ? stride->i[d - 2] : 1, k = w->dim[d];
             if (s < 1 || s > 1 << 10 || (dilation && (dilation->n != rank || dilation->i[d - 2] != 1)))
                 return false;
-            dim[d] = (k + s - 1) / s * s, more |= dim[d] != k;
+            dim[d] = hone_round_up(k, s), more |= dim[d] != k;
             end[d - 2] = pads ? pads->i[d - 2] : 0;
             if (__builtin_add_overflow(pads ? pads->i[rank + d - 2] : 0, dim[d] - k, end + rank + d - 2))
                 return false;

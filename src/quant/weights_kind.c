@@ -5,6 +5,7 @@
    A block's scale is searched: the range is shrunk step by step, with the zero point beside it, and each time
    the scale is what least squares give for the levels that came out. The best of all is kept, so
    clipping is a result, not a setting. */
+#include "base/round.h"
 #include "quant/weights.h"
 
 #include <math.h>
@@ -62,7 +63,7 @@ bool hone_weights_make(hone_weights *q, const hone_weights_kind *kind, bool symm
                         .n = n,
                         .k = k,
                         .block = block,
-                        .blocks = (k + block - 1) / block};
+                        .blocks = hone_ceil_div(k, block)};
     size_t levels, blocks, bytes;
     if (!hone_mul_size((size_t)n, (size_t)k, &levels) ||
         !hone_mul_size((size_t)n, (size_t)q->blocks, &blocks) ||

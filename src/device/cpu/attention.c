@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "loops/match_attention.h"
 #include "device/cpu/cpu.h"
 #include "kernels/gemm.h"
@@ -330,8 +331,7 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
     float *hidden = room + m_block * d->depth, *out[HONE_GEMM_ROWS];
     const int64_t period = d->period % m_block || m % d->period ? m : d->period, heads = m / period;
     float scores_before = -1;
-    for (int64_t block = 0, before = 0, n_before = 0, plain = 0; block < (m + m_block - 1) / m_block;
-         block++) {
+    for (int64_t block = 0, before = 0, n_before = 0, plain = 0; block < hone_ceil_div(m, m_block); block++) {
         /* heads that have the same mask one after another */
         const int64_t i = block % heads * period + block / heads * m_block;
         const int some = (int)(m - i < m_block ? m - i : m_block), wide = HONE_GEMM_PACKED_M(some);
@@ -508,11 +508,11 @@ static void choose(attending *d, int threads) {
     const int64_t want = work < 2e6    ? 1
                          : threads > 4 ? 2 * threads
                                        : 8,
-                  share = (want + d->batches - 1) / d->batches;
-    if (d->block > (d->m + share - 1) / share) d->block = (d->m + share - 1) / share;
+                  share = hone_ceil_div(want, d->batches);
+    if (d->block > hone_ceil_div(d->m, share)) d->block = hone_ceil_div(d->m, share);
     d->block = hone_round_up(d->block, mr);
     if (d->block > d->m) d->block = d->m;
-    d->blocks = (d->m + d->block - 1) / d->block;
+    d->blocks = hone_ceil_div(d->m, d->block);
 }
 /* The same by wisdom, where there is some. */
 static hone_status decide(hone_template_builder *m, const hone_cpu_call *c, attending *d) {
@@ -525,7 +525,7 @@ static hone_status decide(hone_template_builder *m, const hone_cpu_call *c, atte
     hone_problem_name(&p, d->kernel->name);
     HONE_TRY(hone_cpu_decide(m, c, &p, &choice));
     if (choice && choice->knob[1] == c->how.threads)
-        d->block = choice->knob[0], d->blocks = (d->m + d->block - 1) / d->block;
+        d->block = choice->knob[0], d->blocks = hone_ceil_div(d->m, d->block);
     m->decision->choice = (hone_choice){{d->block, c->how.threads}};
     return HONE_OK;
 }

@@ -8,6 +8,7 @@
    each keeps its part in its own cache; they meet after every step, which pays where weights are large. */
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cpu/contract_half.h"
 #include "kernels/cell.h"
 #include "loops/match_cell.h"
@@ -51,7 +52,7 @@ static void columns(const hone_contract *p, const operands *o, int rows, hone_ge
     for (int64_t j = from, next; j < to; j = next) {
         const int64_t wide = all_n - j < p->nr ? all_n - j : p->nr;
         const int v = (int)(wide / vector), most = p->kernel->direct_rows[v - 1],
-                  passes = (rows + most - 1) / most, mr = (rows + passes - 1) / passes;
+                  passes = hone_ceil_div(rows, most), mr = hone_ceil_div(rows, passes);
         /* whole ones together */
         part.panels = part.small_m ? (int)(((to < p->of.n ? to : p->of.n) - j) / p->nr) : 0;
         next = j + (part.panels > 1 ? part.panels : 1) * p->nr;
@@ -188,7 +189,7 @@ static void gather(const walk *w, const hone_step *s, void *const *base, int64_t
 static hone_status run(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const cell *d = s->data;
     const int64_t n = d->width, all = d->gates * n, slices = n / d->slice,
-                  parts = (d->rows + d->part - 1) / d->part;
+                  parts = hone_ceil_div(d->rows, d->part);
     /* a step a round, or all */
     const int64_t tile = number % s->tiles, t0 = number / s->tiles, t1 = s->rounds ? t0 + 1 : d->steps;
     const int64_t way = tile / slices / parts, b0 = tile / slices % parts * d->part;
@@ -306,8 +307,8 @@ hone_status hone_cpu_cell(hone_template_builder *m, const hone_cpu_call *c, int 
                   parts = want < 1      ? 1
                           : want < most ? want
                                         : most;
-    d->part = (d->rows + parts - 1) / parts;
-    const int64_t pieces = d->ways * ((d->rows + d->part - 1) / d->part);
+    d->part = hone_ceil_div(d->rows, parts);
+    const int64_t pieces = d->ways * hone_ceil_div(d->rows, d->part);
     d->slice = kinds[of.kind].splits ? slice_for(d, threads / pieces, threads) : d->width;
     const int64_t tiles = pieces * (d->width / d->slice);
     const double work =

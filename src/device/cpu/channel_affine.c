@@ -6,6 +6,7 @@
    pixel; as tile code each of its steps is a pass of its own. */
 #include <math.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
@@ -136,7 +137,7 @@ hone_status hone_cpu_channel_affine(hone_template_builder *m, const hone_cpu_cal
     if (!d->x_at || !d->out_at) return hone_steps_no_memory();
     d->grain = (hone_share_of(d->rows * d->n, LEAST, MOST, c->how.threads) + d->n - 1) / d->n;
     hone_step step = {.tactic = "channel affine",
-                      .tiles = (d->rows + d->grain - 1) / d->grain,
+                      .tiles = hone_ceil_div(d->rows, d->grain),
                       .tile = hone_channel_affine_tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true;

@@ -6,6 +6,7 @@
 #define HONE_DEVICE_CPU_CONTRACT_H
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cpu/epilogue.h"
 #include "kernels/gemm.h"
 #include "loops/match_contraction.h"
@@ -120,7 +121,7 @@ hone_status hone_contract_epilogue(const hone_contract *, void *const *at, int64
                                    const hone_standing *, int64_t m0, int64_t m, int64_t n0, int64_t n,
                                    void *c, int64_t stride, const int32_t *less, void *scratch) HONE_CHECKED;
 static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in whole vectors */
-    return (d->of.n + d->kernel->vector - 1) / d->kernel->vector * d->kernel->vector;
+    return hone_round_up(d->of.n, d->kernel->vector);
 }
 /* Whether rows of A are to be packed where the kernel can (kernels/gemm.h): it costs as much as a panel
    or two, but makes one piece of several. The widest panels are for unpacked rows. */

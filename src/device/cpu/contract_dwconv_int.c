@@ -5,14 +5,14 @@
    they are not. */
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cpu/contract_int.h"
 
 static int64_t wide_of(const hone_contract *d) { return 16 * d->dwconv_i8->kernel->lanes; }
 static int64_t columns_of(const hone_contract *d) { return hone_round_up(d->of.n, HONE_REQUANTIZE_BLOCK); }
 /* Groups of places: the window's columns where pixels share them, else places in a row. */
 static int64_t groups_of(const hone_contract *d) {
-    return d->dwconv_i8->stride ? d->of.k_run
-                                : (d->of.k + d->dwconv_i8->kernel->group - 1) / d->dwconv_i8->kernel->group;
+    return d->dwconv_i8->stride ? d->of.k_run : hone_ceil_div(d->of.k, d->dwconv_i8->kernel->group);
 }
 static int64_t high_of(const hone_contract *d) {
     return d->dwconv_i8->stride ? d->of.k / d->of.k_run : d->dwconv_i8->kernel->group;
@@ -295,7 +295,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const hone_contract *d = step->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(step->ref[t], base);
-    const int64_t mb = (d->of.m + d->mt - 1) / d->mt, m0 = number % mb * d->mt,
+    const int64_t mb = hone_ceil_div(d->of.m, d->mt), m0 = number % mb * d->mt,
                   m = d->of.m - m0 < d->mt ? d->of.m - m0 : d->mt;
     const int64_t columns = columns_of(d), taps = groups_of(d) * d->dwconv_i8->kernel->group,
                   high = high_of(d);
@@ -431,7 +431,7 @@ void hone_dwconv_int_step(hone_contract *d, hone_step *s) {
                                            columns * (2 + 2 * taps),
                                        64);
     s->tactic = "depthwise int8", s->tile = tile;
-    s->tiles = d->of.batch * ((d->of.m + d->mt - 1) / d->mt);
+    s->tiles = d->of.batch * hone_ceil_div(d->of.m, d->mt);
     s->serial = s->tiles == 1 || d->of.batch * d->of.m * d->of.n * d->of.k < 200000;
     s->scratch_bytes = d->c_bytes + (d->epilogue_code ? hone_tilecode_scratch(d->epilogue_code) : 0);
     if (d->epilogue && d->epilogue->inner)

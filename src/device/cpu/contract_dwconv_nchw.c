@@ -2,6 +2,7 @@
    contract_dwconv_nchw: depthwise convolution of images that lie plane by plane (kernels/gemm.h), found in
    the subscripts of a contraction. Those whose channels are last are contract_dwconv_rows.c's and
    contract_run.c's. */
+#include "base/round.h"
 #include "device/cpu/contract_dwconv.h"
 
 /* One row of A a batch, and B a window over a plane: N is (oy, ox) or (ox), K is (1, ky, kx) or (1, kx). */
@@ -108,8 +109,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const hone_contract *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
-    int64_t parts = (d->dwconv_nchw->shape.oh + d->dwconv_nchw->rows - 1) / d->dwconv_nchw->rows,
-            batch = number / parts, y0 = number % parts * d->dwconv_nchw->rows;
+    int64_t parts = hone_ceil_div(d->dwconv_nchw->shape.oh, d->dwconv_nchw->rows), batch = number / parts,
+            y0 = number % parts * d->dwconv_nchw->rows;
     int64_t y1 = y0 + d->dwconv_nchw->rows < d->dwconv_nchw->shape.oh ? y0 + d->dwconv_nchw->rows
                                                                       : d->dwconv_nchw->shape.oh;
     const hone_standing here = hone_contract_stand(d, batch);
@@ -123,7 +124,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
 void hone_contract_dwconv_nchw_step(hone_contract *d, hone_step *s) {
     d->c_bytes = hone_round_up64(sizeof(float) * (size_t)(d->dwconv_nchw->rows * d->dwconv_nchw->shape.ow));
     s->tactic = "depthwise", s->flush = true, s->tile = tile;
-    s->tiles = d->of.batch * ((d->dwconv_nchw->shape.oh + d->dwconv_nchw->rows - 1) / d->dwconv_nchw->rows);
+    s->tiles = d->of.batch * hone_ceil_div(d->dwconv_nchw->shape.oh, d->dwconv_nchw->rows);
     s->serial = d->of.batch * d->of.n * d->of.k < 200000;
     s->scratch_bytes = d->c_bytes + (d->epilogue_code ? hone_tilecode_scratch(d->epilogue_code) : 0);
 }

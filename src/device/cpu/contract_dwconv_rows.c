@@ -5,6 +5,7 @@
    other depthwise is contract_run.c's and contract_dwconv_nchw.c's. */
 #include <math.h>
 
+#include "base/round.h"
 #include "device/cpu/contract_dwconv.h"
 
 /* Does a table move evenly by *step along runs of `run`? */
@@ -157,7 +158,7 @@ static void line(const hone_contract *d, void *const *at, const hone_standing *w
 }
 void hone_contract_dwconv_rows_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number) {
     const hone_cpu_epilogue *s = d->epilogue;
-    const int64_t nb = (d->of.n + d->nt - 1) / d->nt, mb = (d->of.m + d->mt - 1) / d->mt,
+    const int64_t nb = hone_ceil_div(d->of.n, d->nt), mb = hone_ceil_div(d->of.m, d->mt),
                   run = d->dwconv_rows->run;
     const bool down = d->of.n > d->of.m; /* as in contract_run.c */
     const int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt,

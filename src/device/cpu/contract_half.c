@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "device/cpu/contract_half.h"
+#include "base/round.h"
 
 enum { LIGHT_ROWS = 128, WINDOW_ROWS = 512 /* whose pixels and sums stay in L2 */, LINE = 256 };
 /* panels to be rounded: so much of K at a time, and the most columns */
@@ -109,7 +110,7 @@ hone_status hone_contract_half_choose(hone_arena *arena, hone_contract *d, const
     if (most < step) most = step;
     /* then sums of a panel stay in L1 until they are finished */
     if (light && most > LIGHT_ROWS) most = LIGHT_ROWS;
-    const int64_t least = (d->of.m + most - 1) / most;
+    const int64_t least = hone_ceil_div(d->of.m, most);
     double best = INFINITY;
     for (size_t i = 0; i < (how->threads == 1 ? 1 : sizeof parts); i++) /* one has nothing to share */
         for (size_t j = 0; j < sizeof parts; j++) {
@@ -118,7 +119,8 @@ hone_status hone_contract_half_choose(hone_arena *arena, hone_contract *d, const
             mt = hone_round_up(mt, mt > step ? step : kernel->mr);
             /* sums wait in scratch */
             while (!d->direct && mt * nt > 131072 && nt > 4 * nr) nt = hone_round_up(nt / 2, nr);
-            const double many = (double)(d->of.batch * ((d->of.m + mt - 1) / mt) * ((d->of.n + nt - 1) / nt)),
+            const double many = (double)(d->of.batch * hone_ceil_div(d->of.m, mt) *
+                                         (hone_ceil_div(d->of.n, nt))),
                          ns = estimate(d, mt, nt, many, how->threads);
             if (ns < best) best = ns, d->mt = mt, d->nt = nt;
             if (how->threads == 1 || many >= 8 * how->threads) break;
@@ -182,7 +184,7 @@ hone_status hone_contract_half_before(hone_template_builder *s, const hone_cpu_c
         .buffer = d->half->rounded,
         /* short pieces are copied as if they were not */
         .bytes = (int64_t)sizeof(uint16_t) * (span + SHORT_RUN),
-        .step = {.tactic = "pack", .tile = round_tile, .data = d, .tiles = (span + BEFORE - 1) / BEFORE}};
+        .step = {.tactic = "pack", .tile = round_tile, .data = d, .tiles = hone_ceil_div(span, BEFORE)}};
     part.step.serial = part.step.tiles == 1;
     if (d->half->first_layer.lines) hone_contract_first_layer_copy(d, &part);
     *uses |= (uint64_t)1 << d->half->rounded;
@@ -296,7 +298,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt),
     l.bias_m = (float *)(l.residual + d->mt);
     void *rest = (char *)l.c + d->at_bytes;
-    const int64_t nb = (d->of.n + d->nt - 1) / d->nt, mb = (d->of.m + d->mt - 1) / d->mt, nr = d->nr,
+    const int64_t nb = hone_ceil_div(d->of.n, d->nt), mb = hone_ceil_div(d->of.m, d->mt), nr = d->nr,
                   deep = padded_k(d);
     const bool down = d->of.n > d->of.m; /* tiles that share the larger operand's part follow one another */
     const int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt,
@@ -397,7 +399,7 @@ void hone_contract_half_step(hone_contract *d, hone_step *s) {
     d->at_bytes = hone_round_up64(sizeof(float *) * (size_t)(4 * d->mt));
     s->tactic = d->half->kernel->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->flush = true,
     s->tile = tile;
-    s->tiles = d->of.batch * ((d->of.m + d->mt - 1) / d->mt) * ((d->of.n + d->nt - 1) / d->nt);
+    s->tiles = d->of.batch * hone_ceil_div(d->of.m, d->mt) * hone_ceil_div(d->of.n, d->nt);
     s->serial = s->tiles == 1, s->half_able = d->bf16_able;
     s->scratch_bytes = d->a_bytes + d->c_bytes + d->at_bytes +
                        (d->epilogue_code ? hone_tilecode_scratch(d->epilogue_code) : 0);

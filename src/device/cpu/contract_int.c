@@ -9,6 +9,7 @@
    it takes i8) is moved by 128, and its zero point with it. */
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cpu/contract_dwconv.h"
 #include "device/cpu/contract_int.h"
 
@@ -133,7 +134,7 @@ static void read_back(const hone_contract *d, void *const *at, const hone_standi
 }
 static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *w, const chunk *k,
                           const ends *f) {
-    const int64_t stride = (k->n + d->nr - 1) / d->nr * d->nr, m0 = f->m0 + k->m0, n0 = f->n0 + k->n0;
+    const int64_t stride = hone_round_up(k->n, d->nr), m0 = f->m0 + k->m0, n0 = f->n0 + k->n0;
     if (f->by_floats) {
         if (k->row_sum) rows_less(d, at, w, m0, k->m, n0, k->n, k->row_sum, k->c, stride, f->less);
         hone_epilogue_finish(d->epilogue, at, w->index, m0, k->m, n0, k->n, k->c, stride,
@@ -163,12 +164,13 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const hone_contract *d = step->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(step->ref[t], base);
-    const int64_t nb = (d->of.n + d->nt - 1) / d->nt, mb = (d->of.m + d->mt - 1) / d->mt,
+    const int64_t nb = hone_ceil_div(d->of.n, d->nt), mb = hone_ceil_div(d->of.m, d->mt),
                   groups = hone_contract_int_groups(d);
     const int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
     const int64_t n = d->of.n - n0 < d->nt ? d->of.n - n0 : d->nt,
                   m = d->of.m - m0 < d->mt ? d->of.m - m0 : d->mt;
-    const int64_t mr = d->mr, nr = d->nr, all_mp = (d->of.m + mr - 1) / mr, all_np = (d->of.n + nr - 1) / nr;
+    const int64_t mr = d->mr, nr = d->nr, all_mp = hone_ceil_div(d->of.m, mr),
+                  all_np = hone_ceil_div(d->of.n, nr);
     const hone_standing w = hone_contract_stand(d, batch);
     char *room = scratch;
     int32_t *room_c = (int32_t *)(void *)room;
@@ -294,7 +296,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             const chunk new = {i,           high,
                                j,           n - j < d->i8->at_once_n ? n - j : d->i8->at_once_n,
                                now.row_sum, room_c + (odd ? d->c_bytes / 8 : 0)};
-            const int64_t stride = (new.n + nr - 1) / nr * nr;
+            const int64_t stride = hone_round_up(new.n, nr);
             if (taps)
                 hone_contract_int_indirect_run(d, rows, m0 + i, high, line, b + j * groups * 4, new.n, new.c,
                                                stride);
@@ -332,7 +334,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 /* All of B, once: a tile is some columns. Its batches are numbered by B's own indices. */
 static hone_status pack_tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = step->data;
-    int64_t nb = (d->of.n + d->nt - 1) / d->nt, all_np = (d->of.n + d->nr - 1) / d->nr,
+    int64_t nb = hone_ceil_div(d->of.n, d->nt), all_np = hone_ceil_div(d->of.n, d->nr),
             n0 = number % nb * d->nt, batch = number / nb;
     int64_t n = d->of.n - n0 < d->nt ? d->of.n - n0 : d->nt;
     hone_standing w = {{0}, 0, 0, 0, 0, 0, 0, {0}}; /* B's zero point moves with B's own batches at most */
@@ -353,7 +355,7 @@ static hone_status pack_tile(const hone_step *step, void *const *base, int64_t n
 }
 void hone_contract_int_pack_step(const hone_contract *d, hone_step *s) {
     s->tactic = "pack", s->tile = pack_tile, s->data = d;
-    s->tiles = d->of.batch_b * ((d->of.n + d->nt - 1) / d->nt);
+    s->tiles = d->of.batch_b * hone_ceil_div(d->of.n, d->nt);
     s->serial = s->tiles == 1 || d->of.batch_b * d->of.n * d->of.k < 400000;
     s->scratch_bytes = 4 * (size_t)d->nt;
 }
@@ -365,7 +367,7 @@ static hone_status plane(const hone_step *step, void *const *base, int64_t numbe
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(step->ref[t], base);
     hone_dwconv_nchw_shape shape = d->dwconv_nchw->shape;
-    int64_t parts = (shape.oh + d->dwconv_nchw->rows - 1) / d->dwconv_nchw->rows, batch = number / parts,
+    int64_t parts = hone_ceil_div(shape.oh, d->dwconv_nchw->rows), batch = number / parts,
             y0 = number % parts * d->dwconv_nchw->rows;
     int64_t y1 = y0 + d->dwconv_nchw->rows < shape.oh ? y0 + d->dwconv_nchw->rows : shape.oh;
     const hone_standing here = hone_contract_stand(d, batch);
@@ -407,26 +409,26 @@ static hone_status plane(const hone_step *step, void *const *base, int64_t numbe
 static void choose_rows_int(hone_contract *d, int threads) {
     const double work = (double)d->of.m * (double)d->of.n * (double)d->of.k * (double)d->of.batch;
     int64_t rows = d->dwconv_i8 ? 16 : 32;
-    rows = (rows + d->mr - 1) / d->mr * d->mr;
-    d->kc = d->of.k, d->nt = (d->of.n + d->nr - 1) / d->nr * d->nr;
+    rows = hone_round_up(rows, d->mr);
+    d->kc = d->of.k, d->nt = hone_round_up(d->of.n, d->nr);
     /* a few tiles a thread, where the work is worth it; columns are shared where rows are too few */
-    const int64_t blocks = (d->of.m + rows - 1) / rows,
+    const int64_t blocks = hone_ceil_div(d->of.m, rows),
                   want = threads > 1 && work > 1e6 ? (4 * threads + d->of.batch - 1) / d->of.batch : 1;
     const int64_t parts = want < blocks ? want : blocks;
-    d->mt = (blocks + parts - 1) / parts * rows;
+    d->mt = hone_ceil_div(blocks, parts) * rows;
     if (d->dwconv_i8 && d->dwconv_i8->stride && d->mt > d->of.m_run && d->of.m_run <= 512)
         d->mt = d->mt / d->of.m_run * d->of.m_run;     /* whole rows of an image */
     else if (d->dwconv_i8 && d->mt > 256) d->mt = 256; /* a pointer a place of the window */
     if (d->dwconv_i8 || parts >= threads) return;
-    const int64_t panels = d->nt / d->nr, more = (threads + parts - 1) / parts;
-    d->nt = (panels + more - 1) / more * d->nr;
+    const int64_t panels = d->nt / d->nr, more = hone_ceil_div(threads, parts);
+    d->nt = hone_ceil_div(panels, more) * d->nr;
 }
 void hone_contract_int_blocks(hone_contract *d, int threads) {
     if (d->packed_b) {
         choose_rows_int(d, threads);
         return;
     }
-    int64_t whole_m = (d->of.m + d->mr - 1) / d->mr * d->mr, whole_n = (d->of.n + d->nr - 1) / d->nr * d->nr;
+    int64_t whole_m = hone_round_up(d->of.m, d->mr), whole_n = hone_round_up(d->of.n, d->nr);
     d->kc = d->of.k;
     d->nt = 512;
     while (d->nt > d->nr && d->nt * d->of.k > 1 << 19) d->nt /= 2; /* all of K at once: whole columns in L2 */
@@ -438,7 +440,7 @@ void hone_contract_int_blocks(hone_contract *d, int threads) {
     if (d->mt > whole_m) d->mt = whole_m;
     /* enough tiles to share, where the work is worth it */
     for (int tries = 0; tries < 8; tries++) {
-        int64_t tiles = d->of.batch * ((d->of.m + d->mt - 1) / d->mt) * ((d->of.n + d->nt - 1) / d->nt);
+        int64_t tiles = d->of.batch * hone_ceil_div(d->of.m, d->mt) * hone_ceil_div(d->of.n, d->nt);
         if (tiles >= 8 || (double)d->of.m * (double)d->of.n * (double)d->of.k * (double)d->of.batch < 2e6)
             break;
         if (d->nt > 2 * d->nr && (d->nt >= d->mt || d->mt <= d->mr))
@@ -468,13 +470,12 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
                                      d->dwconv_nchw->shape.w)) +
             d->line_bytes;
         s->tactic = "depthwise int8", s->tile = plane;
-        s->tiles =
-            d->of.batch * ((d->dwconv_nchw->shape.oh + d->dwconv_nchw->rows - 1) / d->dwconv_nchw->rows);
+        s->tiles = d->of.batch * hone_ceil_div(d->dwconv_nchw->shape.oh, d->dwconv_nchw->rows);
         s->serial = d->of.batch * d->of.n * d->of.k < 200000;
         s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + epilogue;
         return;
     }
-    const int64_t np = (d->nt + d->nr - 1) / d->nr, deep = hone_contract_int_groups(d) * 4;
+    const int64_t np = hone_ceil_div(d->nt, d->nr), deep = hone_contract_int_groups(d) * 4;
     const int64_t *out = d->epilogue && d->epilogue->by_row ? d->epilogue->out.at_m : NULL;
     d->i8->out_apart = out && d->of.m > 1 ? out[1] - out[0] : 0;
     for (int64_t i = 1; out && i < d->of.m; i++)
@@ -491,19 +492,17 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         const int64_t fit = !d->epilogue || !d->i8->kernel->run_requantize || 49152 / deep < 32 ? 32
                             : 49152 / deep < 128                                                ? 49152 / deep
                                                                                                 : 128;
-        const int64_t rows = (fit + d->mr - 1) / d->mr * d->mr, columns = (most + d->nr - 1) / d->nr * d->nr;
+        const int64_t rows = hone_round_up(fit, d->mr), columns = hone_round_up(most, d->nr);
         if (d->i8->at_once_m > rows) d->i8->at_once_m = rows;
         if (d->i8->indirect_at && d->mt >= 64)
             d->i8->at_once_m = 64; /* a panel stays in L1 while rows pass */
         if (d->epilogue && d->i8->at_once_n > columns) d->i8->at_once_n = columns;
     }
-    const int64_t mp = (d->i8->at_once_m + d->mr - 1) / d->mr,
-                  wide = (d->i8->at_once_n + d->nr - 1) / d->nr * d->nr;
+    const int64_t mp = hone_ceil_div(d->i8->at_once_m, d->mr), wide = hone_round_up(d->i8->at_once_n, d->nr);
     d->i8->at_once_m = mp * d->mr,
     d->i8->packed_m = d->packed_b && d->i8->at_once_m <= 32 ? 4 * d->i8->at_once_m : d->i8->at_once_m,
     d->i8->row_stride = 0;
-    if (d->i8->packed_m > (d->mt + d->mr - 1) / d->mr * d->mr)
-        d->i8->packed_m = (d->mt + d->mr - 1) / d->mr * d->mr;
+    if (d->i8->packed_m > hone_round_up(d->mt, d->mr)) d->i8->packed_m = hone_round_up(d->mt, d->mr);
     if (d->packed_b && d->i8->kernel->run_direct && !d->i8->a_signed && !d->i8->flip_a && !d->a.n_bounded &&
         d->of.piece == d->of.k && d->i8->at_once_m == 32 && d->of.m > 1) {
         d->i8->row_stride = d->at_m_a[1] - d->at_m_a[0]; /* where rows are equally far apart */
@@ -517,7 +516,7 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
     d->b_bytes = d->packed_b || d->shared ? 0 : hone_round_up64((size_t)(np * d->nr * deep));
     d->line_bytes = hone_round_up64((size_t)hone_contract_int_depth(d));
     s->tactic = "contract int8", s->tile = tile;
-    s->tiles = d->of.batch * ((d->of.m + d->mt - 1) / d->mt) * ((d->of.n + d->nt - 1) / d->nt);
+    s->tiles = d->of.batch * hone_ceil_div(d->of.m, d->mt) * hone_ceil_div(d->of.n, d->nt);
     s->serial = s->tiles == 1 || d->of.batch * d->of.m * d->of.n * d->of.k < 1500000;
     s->scratch_bytes =
         d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes +

@@ -3,6 +3,7 @@
    model, and sums of both. contract_int.c multiplies them. */
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cpu/contract_int.h"
 
 /* The sum of n bytes, flip over each, as the kernel sees them. */
@@ -346,7 +347,7 @@ static void pack_columns(const hone_contract *d, const uint8_t *b, int64_t n0, i
 void hone_contract_int_pack_b(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t nt, int outside,
                               uint8_t *panels, uint8_t *line) {
     int64_t nr = d->nr, groups = hone_contract_int_groups(d), have = d->of.n - n0 < nt ? d->of.n - n0 : nt,
-            n_panel = (nt + nr - 1) / nr;
+            n_panel = hone_ceil_div(nt, nr);
     bool plain = !d->b.n_bounded && d->of.run_step == 1 && d->of.rows == 1;
     if (n_panel * nr > have) /* the columns that are not there */
         memset(panels + (n_panel - 1) * groups * 4 * nr, 0, (size_t)(groups * 4 * nr));
@@ -377,7 +378,7 @@ void hone_contract_int_pack_b(const hone_contract *d, const uint8_t *b, int64_t 
    in 16 bits. Bytes past K, which may be anything, are masked. */
 void hone_contract_int_column_sums(const hone_contract *d, const uint8_t *panel, int32_t *sum) {
     const int64_t group = d->i8->kernel->group, depth = hone_contract_int_depth(d),
-                  steps = (depth + group - 1) / group, apart = d->nr * group;
+                  steps = hone_ceil_div(depth, group), apart = d->nr * group;
     const uint32_t over = d->i8->b_signed ? 0x80808080u : 0, half = group / 4;
     memset(sum, 0, sizeof *sum * (size_t)d->nr);
     for (int64_t at = 0; at < apart; at += 16) {
@@ -434,7 +435,7 @@ void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *sourc
         return;
     }
     int64_t each = hone_contract_int_groups(d) * 4 * (a ? d->mr : d->nr),
-            n = a ? (d->of.m + d->mr - 1) / d->mr : (d->of.n + d->nr - 1) / d->nr;
+            n = a ? hone_ceil_div(d->of.m, d->mr) : hone_ceil_div(d->of.n, d->nr);
     int64_t batches = a ? d->of.batch_a : d->of.batch_b;
     int32_t *sum = (int32_t *)(void *)((uint8_t *)dst + batches * n * each);
     uint8_t line[4 * 64];

@@ -3,6 +3,7 @@
    filling, part by part. Packed once and kept with the model; the contraction knows only the ref, so that
    one serves all weights of its shape. What the panels of each kind are is that kind's business. */
 #include "base/file.h"
+#include "base/round.h"
 #include "device/cpu/contract_dwconv.h"
 #include "device/cpu/contract_half.h"
 #include "device/cpu/contract_int.h"
@@ -47,7 +48,7 @@ static void fill_panels(const void *arg, void *dst, int part, int parts) {
     int64_t width = hone_contract_columns(d);
     /* columns one after another: a mapped file's pages need not stay until the last one is read */
     const bool apart = d->of.run_step == d->of.k && d->of.run == d->of.n;
-    const int64_t panels = (d->of.n + d->nr - 1) / d->nr, all = w->a ? 0 : d->of.batch_b * panels;
+    const int64_t panels = hone_ceil_div(d->of.n, d->nr), all = w->a ? 0 : d->of.batch_b * panels;
     for (int64_t q = all * part / parts; q < all * (part + 1) / parts; q++) {
         const int64_t b = q / panels, n0 = q % panels * d->nr;
         const void *from = hone_element(source, d->of.stored_b, hone_contract_own(d, b, false));
@@ -63,15 +64,14 @@ static int64_t packed_rows(const hone_contract *d, bool a) {
     if (d->dwconv_i8) return d->of.n;
     if (d->direct_conv) return hone_direct_conv_rows(d) * (a ? d->of.batch_a : d->of.batch_b);
     if (!d->of.integers) return a ? d->of.m * d->of.batch_a : hone_contract_columns(d) * d->of.batch_b;
-    return a ? (d->of.m + d->mr - 1) / d->mr * d->mr * d->of.batch_a
-             : (d->of.n + d->nr - 1) / d->nr * d->nr * d->of.batch_b;
+    return a ? hone_round_up(d->of.m, d->mr) * d->of.batch_a : hone_round_up(d->of.n, d->nr) * d->of.batch_b;
 }
 /* How many parts are filled by themselves. */
 static int packed_parts(const hone_contract *d, bool a, size_t bytes) {
     enum { PART = 1 << 19 /* bytes */, MOST = 64 };
     const bool one = a || d->of.integers || d->half || d->direct_conv || d->dwconv_nhwc ||
                      (d->winograd && d->winograd->half);
-    const int64_t panels = (d->of.n + d->nr - 1) / d->nr * (d->winograd ? 1 : d->of.batch_b),
+    const int64_t panels = hone_ceil_div(d->of.n, d->nr) * (d->winograd ? 1 : d->of.batch_b),
                   most = one             ? 1
                          : panels < MOST ? panels
                                          : MOST,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cpu/contract_dwconv.h"
 #include "device/cpu/contract_half.h"
 #include "device/cpu/contract_int.h"
@@ -157,7 +158,7 @@ static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64
                         float *panel) {
     enum { SOME = 64, MOST = 128 /* columns of a panel */ };
     const int64_t have = d->of.n - n0 < nt ? d->of.n - n0 : nt, vector = d->kernel->vector,
-                  wide = (have + vector - 1) / vector * vector;
+                  wide = hone_round_up(have, vector);
     const int64_t *at = d->at_k_b + k0;
     float room[SOME * 16];
     uint16_t line[MOST];
@@ -197,7 +198,7 @@ void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0
     }
     const float *b = from_b;
     const int64_t nr = d->nr, have = d->of.n - n0 < nt ? d->of.n - n0 : nt, vector = d->kernel->vector;
-    const int64_t width = (have + vector - 1) / vector * vector, n_panel = (width + nr - 1) / nr;
+    const int64_t width = hone_round_up(have, vector), n_panel = hone_ceil_div(width, nr);
     float small[128];
     const int64_t *at = d->at_k_b + k0;
     /* N does not run along memory (weights, keys of attention): column by column, as many values of K at a
@@ -286,8 +287,8 @@ static void find_rows(const hone_contract *d, const float *a, const hone_standin
 }
 /* Rows at a time, `most` at most: all about as high, because a low tile costs as much. */
 static int64_t low_as(int64_t m, int64_t most) {
-    const int64_t passes = (m + most - 1) / most;
-    return (m + passes - 1) / passes;
+    const int64_t passes = hone_ceil_div(m, most);
+    return hone_ceil_div(m, passes);
 }
 static hone_gemm_prologue scaled_by(const hone_contract *d, void *const *at, int64_t k0) {
     if (!d->prologue) return (hone_gemm_prologue){0};
@@ -349,7 +350,7 @@ static void multiply(const band *x) {
         const int v = (int)(wide / vector), most = d->dwconv_nhwc   ? EACH_ROWS
                                                    : x->packed_rows ? d->mr
                                                                     : d->kernel->direct_rows[v - 1];
-        const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
+        const int64_t mr = low_as(m, most), passes = hone_ceil_div(m, mr);
         hone_gemm_args part = *whole;
         part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->dwconv_nhwc ? all_n : wide,
         part.a_from = d->dwconv_nhwc ? n0 + j : 0;
@@ -424,13 +425,13 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     float *gates = (float *)(void *)((char *)packed_rows + d->packed_a_bytes),
           **at_gate = (float **)(void *)(gates + d->mt * HONE_CONTRACT_KEPT);
     void *rest = (char *)gates + d->gate_bytes;
-    int64_t nb = (d->of.n + d->nt - 1) / d->nt, mb = (d->of.m + d->mt - 1) / d->mt;
+    int64_t nb = hone_ceil_div(d->of.n, d->nt), mb = hone_ceil_div(d->of.m, d->mt);
     /* tiles that share the larger operand's part follow one another */
     const bool down = d->of.n > d->of.m;
     int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt,
             m0 = (down ? number % mb : number / nb % mb) * d->mt, batch = number / nb / mb;
     int64_t n = d->of.n - n0 < d->nt ? d->of.n - n0 : d->nt, m = d->of.m - m0 < d->mt ? d->of.m - m0 : d->mt;
-    const int64_t vector = d->kernel->vector, stride = (n + vector - 1) / vector * vector;
+    const int64_t vector = d->kernel->vector, stride = hone_round_up(n, vector);
     const hone_standing w = hone_contract_stand(d, batch);
     bool first = over == 0 && d->of.first_tensor >= 0;
     const bool half_a = half >> d->a.tensor & 1;
@@ -517,7 +518,7 @@ const hone_contract *hone_contract_plain(const hone_step *s) { return s->tile ==
 /* All of B, once: a tile is a panel. */
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
-    int64_t panels = (d->of.n + d->nr - 1) / d->nr, n0 = number % panels * d->nr, batch = number / panels;
+    int64_t panels = hone_ceil_div(d->of.n, d->nr), n0 = number % panels * d->nr, batch = number / panels;
     const float *b = (const float *)(const void *)hone_ref_at(s->ref[d->b.tensor], base) + d->b.at.c +
                      hone_contract_own(d, batch, false);
     float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) +
@@ -531,7 +532,7 @@ void hone_contract_pack_step(const hone_contract *d, hone_step *s) {
         return;
     }
     s->tactic = "pack", s->tile = pack_tile, s->data = d;
-    s->tiles = d->of.batch_b * ((d->of.n + d->nr - 1) / d->nr);
+    s->tiles = d->of.batch_b * hone_ceil_div(d->of.n, d->nr);
     s->serial = s->tiles == 1 || d->of.batch_b * d->of.n * d->of.k < 100000;
     s->scratch_bytes = sizeof(float) * (size_t)d->nr;
 }
@@ -554,7 +555,7 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         hone_contract_dwconv_nchw_step(d, s);
         return;
     }
-    const int64_t vector = d->kernel->vector, wide = (d->nt + vector - 1) / vector * vector;
+    const int64_t vector = d->kernel->vector, wide = hone_round_up(d->nt, vector);
     d->c_bytes = d->direct && d->of.k <= d->kc ? 0 : hone_round_up64(sizeof(float) * (size_t)(d->mt * wide));
     d->a_bytes = d->packed_a || d->of.piece ? 0 : hone_round_up64(sizeof(float) * (size_t)(d->mt * d->of.k));
     d->b_bytes = d->packed_b || d->shared ? 0 : hone_round_up64(sizeof(float) * (size_t)(wide * d->kc));
@@ -590,7 +591,7 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         s->half_able =
             d->bf16_able &
             ~(d->epilogue && (d->epilogue->activate || d->epilogue->then) ? (uint64_t)1 << d->out : 0);
-    s->tiles = d->of.batch * ((d->of.m + d->mt - 1) / d->mt) * ((d->of.n + d->nt - 1) / d->nt);
+    s->tiles = d->of.batch * hone_ceil_div(d->of.m, d->mt) * hone_ceil_div(d->of.n, d->nt);
     s->serial = s->tiles == 1;
     s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes +
                        d->packed_a_bytes + d->gate_bytes + epilogue;

@@ -12,6 +12,7 @@
 #include "device/cpu/direct_conv.h"
 #include "base/columns.h"
 #include "kernels/direct_conv.h"
+#include "base/round.h"
 
 #include <string.h>
 
@@ -119,8 +120,8 @@ hone_status hone_direct_conv_find(hone_template_builder *m, hone_contract *d, co
     hone_direct_conv g = {.transpose = transpose,
                           .channels = channels,
                           .slices = channels > HONE_GEMM_SMALL_M ? hone_direct_conv_f32_best() : NULL};
-    const int64_t blocks = (channels + HONE_DIRECT_CONV_ROWS - 1) / HONE_DIRECT_CONV_ROWS;
-    g.high = (channels + blocks - 1) / blocks;
+    const int64_t blocks = hone_ceil_div(channels, HONE_DIRECT_CONV_ROWS);
+    g.high = hone_ceil_div(channels, blocks);
     if (!find_way(d, x, own[0], NULL, &g.x) || !find_way(d, x, own[1], &g.x, &g.y)) return HONE_OK;
     if (g.x.place < 0 && g.y.place < 0) return HONE_OK; /* no window */
     g.run = s->extent[own[0]], g.rows = own[1] < 0 ? 1 : s->extent[own[1]], g.many = 1;
@@ -142,7 +143,7 @@ hone_status hone_direct_conv_find(hone_template_builder *m, hone_contract *d, co
     int64_t most = 0;
     for (int v = 1; v <= d->kernel->packed_widths; v++) {
         const int64_t rows = d->kernel->mr[v - 1],
-                      high = (channels + (channels + rows - 1) / rows - 1) / ((channels + rows - 1) / rows);
+                      high = (channels + hone_ceil_div(channels, rows) - 1) / (hone_ceil_div(channels, rows));
         if (high * v > most) most = high * v, g.vectors = v;
     }
     if ((g.x.bound >= 0) + (g.y.bound >= 0) != x->n_bounded) return HONE_OK; /* there are others */
@@ -209,7 +210,7 @@ static int64_t join_rows(const hone_contract *d, const hone_direct_conv *g) {
         return 1;
     int64_t many = 1 + (4 * nr - g->run) / g->line;
     if (many > g->tile_rows) many = g->tile_rows;
-    many = (g->tile_rows + (g->tile_rows + many - 1) / many - 1) / ((g->tile_rows + many - 1) / many);
+    many = (g->tile_rows + hone_ceil_div(g->tile_rows, many) - 1) / (hone_ceil_div(g->tile_rows, many));
     const double m = (double)(g->channels < d->kernel->mr[0] ? g->channels : d->kernel->mr[0]),
                  v = (double)short_row;
     const double apart = m > (m + 2 * v + 1) / v ? m : (m + 2 * v + 1) / v;
@@ -225,8 +226,8 @@ void hone_direct_conv_cut(const hone_contract *d, int threads) {
     g->tile_rows = g->rows, g->tile_run = g->run;
     for (;;) {
         lay_out(g, d->of.k);
-        const int64_t tiles = d->of.batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) *
-                              ((g->run + g->tile_run - 1) / g->tile_run);
+        const int64_t tiles =
+            d->of.batch * hone_ceil_div(g->rows, g->tile_rows) * hone_ceil_div(g->run, g->tile_run);
         const bool large = g->plane * g->many > BAND, few = threads > 1 && work > 1e6 && tiles < 2 * threads;
         if (!large && !few) break;
         /* rows first; they share what a window reaches over */
@@ -311,8 +312,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const hone_direct_conv *g = d->direct_conv;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(step->ref[t], base);
-    const int64_t down = (g->rows + g->tile_rows - 1) / g->tile_rows,
-                  across = (g->run + g->tile_run - 1) / g->tile_run;
+    const int64_t down = hone_ceil_div(g->rows, g->tile_rows), across = hone_ceil_div(g->run, g->tile_run);
     const int64_t x0 = number % across * g->tile_run, y0 = number / across % down * g->tile_rows;
     const int64_t run = g->run - x0 < g->tile_run ? g->run - x0 : g->tile_run,
                   rows = g->rows - y0 < g->tile_rows ? g->rows - y0 : g->tile_rows;
@@ -353,9 +353,9 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                       all = (high - 1) * g->line + run;
         for (int64_t j = 0; j < all; j += nr) {
             const int64_t wide = all - j < nr ? all - j : nr;
-            const int v = (int)((wide + vector - 1) / vector);
-            const int64_t most = d->kernel->mr[v - 1], passes = (g->channels + most - 1) / most,
-                          mr = g->slices ? g->high : (g->channels + passes - 1) / passes;
+            const int v = (int)(hone_ceil_div(wide, vector));
+            const int64_t most = d->kernel->mr[v - 1], passes = hone_ceil_div(g->channels, most),
+                          mr = g->slices ? g->high : hone_ceil_div(g->channels, passes);
             hone_gemm_args part = whole;
             part.n = (int)wide, part.b = band + y * g->y.step * g->line + j, part.c_from = apart ? j : n0 + j;
             for (int64_t i = 0; i < g->channels; i += mr) {
@@ -380,8 +380,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 void hone_direct_conv_step(hone_contract *d, hone_step *s) {
     const hone_direct_conv *g = d->direct_conv;
     s->tactic = "direct conv", s->flush = true, s->tile = tile;
-    s->tiles = d->of.batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) *
-               ((g->run + g->tile_run - 1) / g->tile_run);
+    s->tiles = d->of.batch * hone_ceil_div(g->rows, g->tile_rows) * hone_ceil_div(g->run, g->tile_run);
     s->serial = s->tiles == 1;
     d->c_bytes =
         g->transpose || !d->direct

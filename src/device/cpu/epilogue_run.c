@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cpu/epilogue.h"
 
 int64_t hone_epilogue_at(const hone_row_number *r, int n_batch, const int64_t *batch, int64_t m) {
@@ -85,7 +86,7 @@ void hone_epilogue_columns(const hone_cpu_epilogue *s, void *const *at, const in
     const float left = NUMBER(scale), right = each ? 0 : NUMBER(scale_b), over = NUMBER(scale_y),
                 all = left * right / over;
     const bool is_signed = s->out.dtype == HONE_DTYPE_I8;
-    const int64_t whole = (n + HONE_REQUANTIZE_BLOCK - 1) / HONE_REQUANTIZE_BLOCK * HONE_REQUANTIZE_BLOCK;
+    const int64_t whole = hone_round_up(n, HONE_REQUANTIZE_BLOCK);
     *out = (hone_requantize){
         bias,  scale, (int32_t)NUMBER(zero) + (is_signed ? 128 : 0), is_signed ? 0x80 : 0, false, true,
         false, false};

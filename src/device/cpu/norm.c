@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
 #include "kernels/softmax.h"
@@ -63,7 +64,7 @@ hone_status hone_cpu_norm(hone_template_builder *m, const hone_cpu_call *c, int 
     norm *kept = hone_arena_copy(m->arena, &d, sizeof d);
     if (!kept) return hone_steps_no_memory();
     hone_step step = {
-        .tactic = "norm", .tiles = (d.of.rows + d.block - 1) / d.block, .tile = run, .data = kept};
+        .tactic = "norm", .tiles = hone_ceil_div(d.of.rows, d.block), .tile = run, .data = kept};
     step.serial = step.tiles == 1;
     *done = true, *end = stage + d.of.stages;
     return hone_cpu_add(m, (hone_step_template){.step = step, .uses = d.of.uses & ~d.of.own, .buffer = -1});

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
@@ -302,7 +303,7 @@ hone_status hone_cpu_pool(hone_template_builder *m, const hone_cpu_call *c, int 
                   kept = d->lanes ? 2 * span + d->ahead * (d->places - 1) : wide * d->n + 2 + d->n;
     d->grain = hone_share_of(d->rows, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "pool",
-                      .tiles = (d->rows + d->grain - 1) / d->grain,
+                      .tiles = hone_ceil_div(d->rows, d->grain),
                       .scratch_bytes =
                           sizeof(float *) * (size_t)(d->taps + d->places) + (size_t)(d->size * kept),
                       .tile = d->lanes  ? tile_lanes

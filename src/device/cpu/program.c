@@ -3,6 +3,7 @@
    cheapest of those that take it; where none does, all by the interpreter. */
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cpu/contract.h"
 #include "device/cpu/tactics.h"
 
@@ -131,7 +132,7 @@ hone_status hone_cpu_tile(hone_template_builder *m, const hone_cpu_call *c, int 
     *d = (tiled){code, c->instance->n_tensor, n, grain};
     hone_step step = {.tactic = "tile",
                       .serial = n <= grain,
-                      .tiles = (n + grain - 1) / grain,
+                      .tiles = hone_ceil_div(n, grain),
                       .scratch_bytes = hone_tilecode_scratch(code),
                       .tile = tiled_tile,
                       .data = d};

@@ -3,6 +3,7 @@
    in between), and activations, by the kernels that finish sums. All operands lie in one row, in the same
    order; or in rows that a bias is the same of. Whatever does not is tile code, and so is all else that stays
    in floats. */
+#include "base/round.h"
 #include "base/thread.h"
 #include "device/cpu/epilogue.h"
 
@@ -53,7 +54,7 @@ hone_status hone_cpu_quantized_elementwise(hone_template_builder *m, const hone_
     if (!d->simple) return HONE_OK;
     /* no line of bytes for two threads */
     d->grain = hone_round_up(hone_share_of(all, LEAST, MOST, c->how.threads), 64);
-    if (d->rows > 1) d->grain = (d->grain + last - 1) / last;
+    if (d->rows > 1) d->grain = hone_ceil_div(d->grain, last);
     hone_step step = {.tactic = "quantized elementwise",
                       .tiles = ((d->rows > 1 ? d->rows : d->elements) + d->grain - 1) / d->grain,
                       .scratch_bytes = 2 * AT_ONCE * sizeof(float),

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
@@ -378,7 +379,7 @@ hone_status hone_cpu_quantized_tree(hone_template_builder *m, const hone_cpu_cal
     /* units are whole periods, or parts of one */
     d->unit = period > 1 && period <= AT_ONCE ? AT_ONCE / period * period : AT_ONCE,
     d->span = period > AT_ONCE ? period : d->row;
-    d->parts = (d->span + d->unit - 1) / d->unit, d->units = d->row / d->span * d->parts;
+    d->parts = hone_ceil_div(d->span, d->unit), d->units = d->row / d->span * d->parts;
     bool made = (d->row_out = hone_affine_table(m->arena, &slots, before, first, &out));
     for (int k = 0; k < d->n_leaf && made; k++)
         made = d->leaf[k].tensor < 0 ||
@@ -387,7 +388,7 @@ hone_status hone_cpu_quantized_tree(hone_template_builder *m, const hone_cpu_cal
     const int64_t units = d->rows * d->units, each = d->row < d->unit ? d->row : d->unit;
     d->grain = hone_share_of(units, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "quantized elementwise",
-                      .tiles = (units + d->grain - 1) / d->grain,
+                      .tiles = hone_ceil_div(units, d->grain),
                       .scratch_bytes = sizeof(float) * AT_ONCE * (size_t)(d->n_leaf + d->n_node) + AT_ONCE,
                       .tile = tile,
                       .data = d};

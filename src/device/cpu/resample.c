@@ -20,6 +20,7 @@
 
 #include <string.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 
 typedef hone_resample_axis axis;
@@ -439,7 +440,7 @@ hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, 
     }
     d->grain = hone_share_of(d->rows, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "resample",
-                      .tiles = (d->rows + d->grain - 1) / d->grain,
+                      .tiles = hone_ceil_div(d->rows, d->grain),
                       .scratch_bytes = sizeof(float) * room,
                       .tile = moved      ? hone_resample_tile_moved
                               : d->whole ? hone_resample_tile_whole

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
@@ -180,8 +181,7 @@ hone_status hone_cpu_rotary(hone_template_builder *m, const hone_cpu_call *c, in
     d.block = hone_share_of(d.all, LEAST / values + 1, MOST / values + 1, c->how.threads);
     rotary *kept = hone_arena_copy(m->arena, &d, sizeof d);
     if (!kept) return hone_steps_no_memory();
-    hone_step step = {
-        .tactic = "rotary", .tiles = (d.all + d.block - 1) / d.block, .tile = run, .data = kept};
+    hone_step step = {.tactic = "rotary", .tiles = hone_ceil_div(d.all, d.block), .tile = run, .data = kept};
     step.serial = step.tiles == 1;
     *done = true, *end = stage + STAGES;
     return hone_cpu_add(m, (hone_step_template){.step = step, .uses = uses & ~own, .buffer = -1});

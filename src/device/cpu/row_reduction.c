@@ -6,6 +6,7 @@
    that a sum is of few sums. Short ones are pool.c's; the rest is tile code. */
 #include <string.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
@@ -82,7 +83,7 @@ hone_status hone_cpu_row_reduction(hone_template_builder *m, const hone_cpu_call
     d->sum_out = hone_affine_table(m->arena, &slots, before, last, &out);
     if (!d->sum_x || !d->sum_out) return hone_steps_no_memory();
     const int64_t share = hone_share_of(d->sums * d->n * d->rows, LEAST, MOST, c->how.threads) / d->rows;
-    d->wide = share >= d->n ? d->n : (share + LINE) / LINE * LINE, d->parts = (d->n + d->wide - 1) / d->wide;
+    d->wide = share >= d->n ? d->n : (share + LINE) / LINE * LINE, d->parts = hone_ceil_div(d->n, d->wide);
     hone_step step = {.tactic = "row reduction", .tiles = d->sums * d->parts, .tile = tile, .data = d};
     step.serial = step.tiles == 1, *done = true;
     return hone_cpu_add(m, (hone_step_template){.step = step, .uses = st->uses, .buffer = -1});

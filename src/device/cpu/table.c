@@ -3,6 +3,7 @@
    floats. What reads other tensors is "rows" or tile code. */
 #include <string.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "device/cpu/table.h"
 
@@ -169,7 +170,7 @@ hone_status hone_cpu_table(hone_template_builder *m, const hone_cpu_call *c, int
     if (d->rows > 1 && d->run < FEWEST / 4) return HONE_OK; /* rows too short to be worth it */
     /* no line of bytes for two threads */
     d->grain = hone_round_up(hone_share_of(all, LEAST, MOST, c->how.threads), 64);
-    if (d->rows > 1) d->grain = (d->grain + d->run - 1) / d->run;
+    if (d->rows > 1) d->grain = hone_ceil_div(d->grain, d->run);
     hone_step step = {.tactic = "table",
                       .tiles = ((d->rows > 1 ? d->rows : d->run) + d->grain - 1) / d->grain,
                       .tile = tile,

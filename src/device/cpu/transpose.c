@@ -5,6 +5,7 @@
    the same one (parts of a Concat), rows are copied. */
 #include <string.h>
 
+#include "base/round.h"
 #include "base/thread.h"
 #include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
@@ -84,10 +85,10 @@ hone_status hone_cpu_transpose(hone_template_builder *m, const hone_cpu_call *c,
     if (all < FEWEST) return HONE_OK;
     d->chunk = (each / d->rows + 15) / 16 * 16; /* whole lines of x */
     if (d->chunk < 16) d->chunk = 16;
-    d->chunks = (d->columns + d->chunk - 1) / d->chunk;
+    d->chunks = hone_ceil_div(d->columns, d->chunk);
     d->many = d->chunks > 1 || each <= d->rows * d->columns ? 1 : each / (d->rows * d->columns);
     hone_step step = {.tactic = "transpose",
-                      .tiles = (d->outer + d->many - 1) / d->many * d->chunks,
+                      .tiles = hone_ceil_div(d->outer, d->many) * d->chunks,
                       .tile = tile,
                       .data = d};
     step.serial = all <= each, *done = true;

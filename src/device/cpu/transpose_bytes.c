@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    transpose_bytes: see cpu.h. Transposing an image of bytes takes a small part of what a convolution takes
    that has to gather its window byte by byte. */
+#include "base/round.h"
 #include "device/cpu/transpose.h"
 
 #include "kernels/gemm.h"
@@ -43,7 +44,7 @@ typedef struct {
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const transposing *d = s->data;
     const hone_transposed *t = &d->of;
-    const int64_t tiles = (t->pixels + PIXELS - 1) / PIXELS, all = number / tiles * t->channels * t->pixels,
+    const int64_t tiles = hone_ceil_div(t->pixels, PIXELS), all = number / tiles * t->channels * t->pixels,
                   p0 = number % tiles * PIXELS;
     const int64_t n = t->pixels - p0 < PIXELS ? t->pixels - p0 : PIXELS;
     const uint8_t *from = (const uint8_t *)hone_ref_at(s->ref[d->from], base) + all;
@@ -61,7 +62,7 @@ hone_status hone_transpose_step(hone_template_builder *m, const hone_transposed 
     *d = (transposing){*t, back ? buffer : t->tensor, back ? t->tensor : buffer, back};
     const hone_step step = {.tactic = "transpose",
                             .serial = bytes < 65536,
-                            .tiles = t->batches * ((t->pixels + PIXELS - 1) / PIXELS),
+                            .tiles = t->batches * hone_ceil_div(t->pixels, PIXELS),
                             .tile = tile,
                             .data = d};
     return hone_cpu_add(m, (hone_step_template){.step = step,

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/round.h"
 #include "device/cuda/pack.h"
 
 static int bytes_of(hone_cuda_type t) {
@@ -24,8 +25,8 @@ static block block_of(const hone_cuda_first_layer *f, const hone_cuda_facts *gpu
         .threads = 32 * warps, .pieces = (x->kernel_y * line + 1) / 2 * 2, .pixels = patch_y * patch_x};
     b.shared =
         w->tile_n * (b.pieces + 1) * 16 + b.pixels * 8 + warps * 16 * (w->tile_n * bytes_of(f->out) + 16);
-    b.tiles = (int64_t)((x->out_width + 15) / 16) * ((x->out_height + w->tile_y - 1) / w->tile_y) * x->batch;
-    b.columns = (f->p.p.n + w->tile_n - 1) / w->tile_n;
+    b.tiles = (int64_t)((x->out_width + 15) / 16) * hone_ceil_div(x->out_height, w->tile_y) * x->batch;
+    b.columns = hone_ceil_div(f->p.p.n, w->tile_n);
     const int by_shared = (gpu->shared_bytes + 1024) / (b.shared + 1024),
               by_threads = MOST_THREADS / b.threads, by_registers = 65536 / (REGISTERS * b.threads);
     b.fit = by_shared < by_threads ? by_shared : by_threads;

@@ -4,6 +4,7 @@
    cluster's shared memory holds weights of, are printed stage by stage. */
 #include <string.h>
 
+#include "base/round.h"
 #include "device/cuda/own.h"
 #include "loops/match_cell.h"
 
@@ -95,9 +96,9 @@ static bool choose(hone_own_cell *p, const hone_cuda_facts *gpu) {
         p->units = (int)((width + p->cluster * EIGHT - 1) / (p->cluster * EIGHT) * EIGHT);
         if (p->units > MOST_UNITS) continue;
         /* clusters lie side by side as long as there are multiprocessors */
-        const int64_t eights = (p->m.rows + EIGHT - 1) / EIGHT;
+        const int64_t eights = hone_ceil_div(p->m.rows, EIGHT);
         for (p->tiles = 1; p->tiles < MOST_TILES; p->tiles *= 2)
-            if ((eights + p->tiles - 1) / p->tiles * p->m.ways * p->cluster <= gpu->sms) break;
+            if (hone_ceil_div(eights, p->tiles) * p->m.ways * p->cluster <= gpu->sms) break;
         while (p->tiles > 1 && shared_of(p) > gpu->shared_bytes) p->tiles /= 2;
         if ((p->shared = shared_of(p)) <= gpu->shared_bytes) return true;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    own_columns: sums and averages of columns, as of an image's channels that lie last, by the kernel of
    src/kernels/cuda/columns.cu. Sums are in f32, whatever is stored. */
+#include "base/round.h"
 #include "device/cuda/own.h"
 #include "loops/match_columns.h"
 
@@ -44,9 +45,9 @@ hone_status hone_own_columns_take(hone_arena *arena, const hone_cuda_facts *gpu,
     const int64_t pieces = m->columns / width;
     /* lanes read lines of memory together; fewer of them are more blocks */
     while (lanes > 1 && (lanes / 2 >= pieces ||
-                         (lanes > LEAST_LANES && m->matrices * ((pieces + lanes - 1) / lanes) < gpu->sms)))
+                         (lanes > LEAST_LANES && m->matrices * hone_ceil_div(pieces, lanes) < gpu->sms)))
         lanes /= 2;
-    const int64_t blocks = (pieces + lanes - 1) / lanes, threads = THREADS / lanes;
+    const int64_t blocks = hone_ceil_div(pieces, lanes), threads = THREADS / lanes;
     int64_t splits = (2 * gpu->sms + blocks * m->matrices - 1) / (blocks * m->matrices);
     if (splits > m->rows / (threads * LEAST_ROWS)) splits = m->rows / (threads * LEAST_ROWS);
     if (splits > MOST_SPLITS) splits = MOST_SPLITS;

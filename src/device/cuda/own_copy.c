@@ -6,6 +6,7 @@
    A thread writes 16 bytes. Where the source lies along the last index, neighbours among threads have
    neighbouring pieces of it; elsewhere neighbours along the index before it, along which the source mostly
    lies then: an image whose planes become pixels is read a line of 32 pixels at a time. */
+#include "base/round.h"
 #include "device/cuda/own.h"
 
 enum { THREADS = 256, AXES = HONE_OWN_COPY_AXES };
@@ -89,7 +90,7 @@ static hone_status launch(hone_arena *arena, const hone_own_copy *c, hone_own_pl
                                 hone_dtypes[c->to].name, piece, across, narrow);
     if (out->name) out->text = print(arena, out->name, c, piece, across, narrow);
     if (!out->name || !out->text) return hone_steps_no_memory();
-    out->groups = (total + THREADS - 1) / THREADS, out->threads = THREADS, out->arg = arg, out->n_arg = n;
+    out->groups = hone_ceil_div(total, THREADS), out->threads = THREADS, out->arg = arg, out->n_arg = n;
     return HONE_OK;
 }
 hone_status hone_own_copied(hone_arena *arena, const hone_own_copy *c, hone_own_place *place,

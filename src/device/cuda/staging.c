@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    staging: see staging.h. */
 #include "device/cuda/staging.h"
+#include "base/round.h"
 
 #include <string.h>
 
@@ -34,7 +35,7 @@ hone_status hone_staging_send(hone_staging *s, hone_cuda_address to, const void 
         char *const piece = s->at + (size_t)s->half * HALF + s->used;
         memcpy(piece, (const char *)from + done, n);
         HONE_TRY(hone_cuda_send(s->gpu, to + done, piece, n));
-        s->used += (n + LINE - 1) / LINE * LINE;
+        s->used += hone_round_up(n, LINE);
     }
     return HONE_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    compact: the marked ones of many places, in their order: work-groups count theirs, one adds the counts up,
    then each writes its own from where it begins. NonZero and Compress are little more. */
+#include "base/round.h"
 #include "device/functions/functions.h"
 
 #include <string.h>
@@ -30,7 +31,7 @@ void hone_fn_running_sums(hone_function *f, int numbers, int64_t n) {
     hone_fn_launch(f, 1, HONE_FN_THREADS, "", running, arg, 3);
 }
 void hone_fn_compact(hone_function *f, int64_t n, const hone_fn_choice *c) {
-    const int64_t groups = (n + SHARE - 1) / SHARE;
+    const int64_t groups = hone_ceil_div(n, SHARE);
     const int partial = hone_fn_scratch(f, groups * (int64_t)sizeof(int64_t));
     hone_function_arg *arg = HONE_NEW_N(f->arena, hone_function_arg, c->n_arg + 2);
     const char *counting =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    functions: see functions.h. The table, and what all of them are built with. */
 #include "device/functions/functions.h"
+#include "base/round.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -98,8 +99,7 @@ void hone_fn_each(hone_function *f, int64_t places, const char *helpers, const c
     }
     memcpy(all, arg, sizeof *arg * (size_t)n);
     all[n] = HONE_FN_NUMBER("total", places);
-    hone_fn_launch(f, (places + HONE_FN_THREADS - 1) / HONE_FN_THREADS, HONE_FN_THREADS, helpers, text, all,
-                   n + 1);
+    hone_fn_launch(f, hone_ceil_div(places, HONE_FN_THREADS), HONE_FN_THREADS, helpers, text, all, n + 1);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
