@@ -482,6 +482,35 @@ static const row rows[] = {
      "sizes: i64[2] = {2, 1}; \"p#2\" = Gemm(x, \"a#0\", \"a#1\") {transB: 1}; p, u = Split(\"p#2\", sizes) "
      "{axis: 1}; "
      "v = Transpose(p) {perm: [1, 0]}; w = Transpose(u) {perm: [1, 0]}; y = Neg(v); z = Neg(w); }"},
+    {"abreast: not Gemm whose product or bias is scaled",
+     {hone_pass_infer, hone_pass_abreast},
+     "graph g (x: f32[n, 3]) -> y, z { a: f32[3, 2] = {1, 2, 3, 4, 5, 6}; b: f32[3, 1] = {11, 12, 13}; c: "
+     "f32[2] = {7, 8}; d: f32[1] = {9}; p = Gemm(x, a, c) {beta: 0.5}; u = Gemm(x, b, d) {beta: 0.5}; v = "
+     "Transpose(p) {perm: [1, 0]}; w = Transpose(u) {perm: [1, 0]}; y = Neg(v); z = Neg(w); }",
+     NULL},
+    {"bytes: 128 more than the zero point is no byte: floats",
+     {hone_pass_infer, hone_pass_floats},
+     "graph g (x: i8[n, 2]) -> y { s: f32[] = {0.5}; z: i8[] = {3}; w: u8[2, 2] = {0, 127, 129, 255}; wz: "
+     "u8[] = {127}; t: f32[] = {0.125}; u: i8[] = {-7}; y = QLinearMatMul(x, s, z, w, s, wz, t, u); }",
+     "graph g (x: i8[n, 2]) -> y { s: f32[] = {0.5}; z: i8[] = {3}; t: f32[] = {0.125}; u: i8[] = {-7}; "
+     "\"w#0\": f32[2, 2] = {-63.5, 0, 1, 64}; \"y#1\" = DequantizeLinear(x, s, z); \"y#2\" = "
+     "MatMul(\"y#1\", \"w#0\"); y = QuantizeLinear(\"y#2\", t, u); }"},
+    {"bytes: 127 more is one",
+     {hone_pass_infer, hone_pass_floats},
+     "graph g (x: i8[n, 2]) -> y { s: f32[] = {0.5}; z: i8[] = {3}; w: u8[2, 2] = {0, 127, 129, 254}; wz: "
+     "u8[] = {127}; t: f32[] = {0.125}; u: i8[] = {-7}; y = QLinearMatMul(x, s, z, w, s, wz, t, u); }",
+     NULL},
+    {"bytes: signed ones stay so where a reader counts from another zero point than -128",
+     {hone_pass_infer, hone_pass_unsigned},
+     "graph g (x: f32[n, 2]) -> y { s: f32[] = {0.5}; z: i8[] = {-128}; o: i8[] = {-127}; q = "
+     "QuantizeLinear(x, s, z); y = DequantizeLinear(q, s, o); }",
+     NULL},
+    {"bytes: signed ones from -128 become unsigned",
+     {hone_pass_infer, hone_pass_unsigned, hone_pass_dead},
+     "graph g (x: f32[n, 2]) -> y { s: f32[] = {0.5}; z: i8[] = {-128}; q = QuantizeLinear(x, s, z); y = "
+     "DequantizeLinear(q, s, z); }",
+     "graph g (x: f32[n, 2]) -> y { s: f32[] = {0.5}; zero: u8[] = {0}; q = QuantizeLinear(x, s, zero); y = "
+     "DequantizeLinear(q, s, zero); }"},
     {"abreast: not where results meet element by element, are outputs, or are reshaped across rows",
      {hone_pass_infer, hone_pass_abreast},
      "graph g (x: f32[2, 4]) -> y, o, z { a: f32[4, 2] = {1, 2, 3, 4, 5, 6, 7, 8}; b: f32[4, 2] = {8, 7, 6, "
@@ -495,14 +524,16 @@ static const row rows[] = {
 #include "half_rows.inc"
 #include "pattern_rows.inc"
 };
-/* of a device that wishes what no row forbids */
+/* of a device that wishes what no row forbids; rows of "bytes": of one that multiplies these, too */
 static const hone_target wishes = {.abreast = (uint64_t)1 << HONE_DTYPE_F32,
                                    .floats = (uint64_t)1 << HONE_DTYPE_F32};
 static char *after_passes(const row *r) {
+    hone_target target = wishes;
+    target.bytes = !strncmp(r->what, "bytes:", 6);
     hone_graph *g = parse(r->before);
     hone_instances *all = hone_instances_create();
     for (int k = 0; k < 10 && r->pass[k]; k++) {
-        hone_passing p = {.graph = g, .instances = all, .target = &wishes};
+        hone_passing p = {.graph = g, .instances = all, .target = &target};
         if (r->pass[k](&p) || (hone_graph_index(g), hone_graph_verify(g)))
             fail_msg("%s: pass %d: %s", r->what, k, hone_fail_text());
     }
