@@ -617,6 +617,56 @@ static void test_cores(void **state) {
     assert_int_equal(atomic_load(&most), 0);
 }
 
+/* Work taken in turn: each piece once, whoever came. Workers that have not begun when nothing is left are
+   called back, so that a team of next to no work mostly ends before they come; and they are free again. */
+typedef struct {
+    atomic_int next, helped, done[64];
+    int n;
+} taking;
+static void take_body(void *arg, int member, int members) {
+    taking *t = arg;
+    (void)members;
+    if (member) atomic_fetch_add(&t->helped, 1);
+    for (int k; (k = atomic_fetch_add(&t->next, 1)) < t->n;) atomic_fetch_add(&t->done[k], 1);
+}
+static void *many_shares(void *arg) {
+    int *wrong = arg;
+    for (int i = 0; i < 1000; i++) {
+        taking t = {.n = i % 64};
+        hone_team_share(0, take_body, &t);
+        for (int k = 0; k < 64; k++) *wrong += atomic_load(&t.done[k]) != (k < t.n);
+        if (i % 50 == 0) nanosleep(&(struct timespec){0, 200000}, NULL); /* they sleep */
+        if (i % 8 == 0) {
+            sums s = {.rounds = i % 10}; /* one that meets, between */
+            hone_team_run(0, team_body, &s);
+            *wrong += s.wrong;
+        }
+    }
+    return NULL;
+}
+static void members_body(void *arg, int member, int members) {
+    (void)arg;
+    if (!member) atomic_store(&most, members);
+}
+static void test_shares(void **state) {
+    (void)state;
+    int wrong[3] = {0}, helped = 0;
+    pthread_t thread[3];
+    for (int i = 0; i < 500; i++) {
+        taking t = {.n = 1};
+        hone_team_share(2, take_body, &t);
+        helped += atomic_load(&t.helped);
+    }
+    assert_true(hone_cores() < 2 || helped < 500);
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&thread[i], NULL, many_shares, &wrong[i]), 0);
+    for (int i = 0; i < 3; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < 3; i++) assert_int_equal(wrong[i], 0);
+    atomic_store(&most, 0);
+    for (int i = 0; i < 200 && atomic_load(&most) < hone_cores(); i++) hone_team_run(0, members_body, NULL);
+    assert_int_equal(atomic_load(&most), hone_cores()); /* none was lost */
+    hone_pool_shutdown();
+}
+
 static void test_teams(void **state) {
     (void)state;
     int wrong[3] = {0};
@@ -669,6 +719,7 @@ int main(void) {
         cmocka_unit_test(test_values),      cmocka_unit_test(test_value_strings),
         cmocka_unit_test(test_value_depth), cmocka_unit_test(test_files),
         cmocka_unit_test(test_barrier),     cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_teams),       cmocka_unit_test(test_cpu)};
+        cmocka_unit_test(test_teams),       cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_cpu)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,18 +120,20 @@ void hone_barrier_wait(hone_barrier *b) {
 
 /* ---- pool ---- */
 
-enum { IDLE, ASLEEP, WORK, QUIT };
+enum { IDLE, ASLEEP, WORK, AT_WORK, QUIT };
 #define CALLER_SLEEPS 0x80000000u
 
+typedef struct worker worker;
 typedef struct {
     void (*body)(void *, int, int);
     void *arg;
     int members;
+    worker **out;     /* those not back yet, by member; the pool's lock guards it. NULL: nobody is called back */
     atomic_uint away; /* workers not back yet, and CALLER_SLEEPS */
 } team;
 
-typedef struct worker {
-    _Alignas(64) atomic_uint go; /* IDLE … QUIT */
+struct worker {
+    _Alignas(64) atomic_uint go; /* IDLE … QUIT; a worker makes WORK to AT_WORK, unless it is called back first */
     team *team;
     int member;
     pthread_t thread;
@@ -139,7 +141,7 @@ typedef struct worker {
     cpu_set_t home;      /* then these are its cores again */
     uint64_t sent;       /* when it was told to run */
     struct worker *next; /* in the free list */
-} worker;
+};
 
 static struct {
     pthread_mutex_t lock;
@@ -204,7 +206,11 @@ static void *live(void *self) {
             while (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP)
                 sent_here = false, sleep_while(&w->go, ASLEEP);
         late = false;
-        if (atomic_load_explicit(&w->go, memory_order_acquire) == QUIT) return NULL;
+        unsigned order = WORK;
+        if (!atomic_compare_exchange_strong(&w->go, &order, AT_WORK)) {
+            if (order == QUIT) return NULL;
+            continue; /* called back */
+        }
         const bool moved = w->moved;
         if (moved)
             pthread_setaffinity_np(pthread_self(), sizeof w->home, &w->home), w->moved = false,
@@ -221,6 +227,7 @@ static void *live(void *self) {
         /* Be free before the caller knows it: its next team then finds the same workers. */
         atomic_store_explicit(&w->go, IDLE, memory_order_relaxed);
         pthread_mutex_lock(&pool.lock);
+        if (t->out) t->out[w->member] = NULL;
         w->next = pool.free;
         pool.free = w;
         pool.busy--;
@@ -265,7 +272,23 @@ static worker *take(int want, int *got) {
     return taken;
 }
 
-void hone_team_run(int threads, void (*body)(void *arg, int member, int members), void *arg) {
+/* Those of a team that have not begun are free again; nobody is woken for it. */
+static void call_back(team *t) {
+    unsigned back = 0;
+    pthread_mutex_lock(&pool.lock);
+    for (int member = 1; member < t->members; member++) {
+        worker *w = t->out[member];
+        unsigned order = WORK;
+        if (!w || !atomic_compare_exchange_strong(&w->go, &order, IDLE)) continue;
+        w->next = pool.free;
+        pool.free = w;
+        pool.busy--, back++;
+    }
+    pthread_mutex_unlock(&pool.lock);
+    atomic_fetch_sub_explicit(&t->away, back, memory_order_acq_rel);
+}
+
+static void run_team(int threads, bool shared, void (*body)(void *arg, int member, int members), void *arg) {
     int cores = hone_cores(), got = 0;
     if (threads <= 0 || threads > cores) threads = cores;
     bool outer = in_team; /* a team inside a team: this thread is counted already */
@@ -278,9 +301,12 @@ void hone_team_run(int threads, void (*body)(void *arg, int member, int members)
     pool.busy += got;
     pthread_mutex_unlock(&pool.lock);
 
-    team t = {.body = body, .arg = arg, .members = got + 1};
+    worker *out[got + 1];
+    team t = {.body = body, .arg = arg, .members = got + 1, .out = shared ? out : NULL};
     atomic_init(&t.away, (unsigned)got);
-    for (int member = 1; w; member++) {
+    int member = 1;
+    for (worker *each = w; each; each = each->next) out[member++] = each; /* before the first may be back */
+    for (member = 1; w; member++) {
         worker *next = w->next; /* read before it runs: at its end it writes this field */
         w->team = &t;
         w->member = member;
@@ -288,6 +314,7 @@ void hone_team_run(int threads, void (*body)(void *arg, int member, int members)
         w = next;
     }
     body(arg, 0, got + 1);
+    if (shared && atomic_load_explicit(&t.away, memory_order_acquire)) call_back(&t);
     for (unsigned away; (away = atomic_load_explicit(&t.away, memory_order_acquire)) & ~CALLER_SLEEPS;) {
         if (!(away & CALLER_SLEEPS) && spin_while(&t.away, away, SPIN_TEAM_NS, false)) continue;
         away = atomic_fetch_or(&t.away, CALLER_SLEEPS) | CALLER_SLEEPS;
@@ -300,6 +327,12 @@ void hone_team_run(int threads, void (*body)(void *arg, int member, int members)
         pool.busy--;
         pthread_mutex_unlock(&pool.lock);
     }
+}
+void hone_team_run(int threads, void (*body)(void *arg, int member, int members), void *arg) {
+    run_team(threads, false, body, arg);
+}
+void hone_team_share(int threads, void (*body)(void *arg, int member, int members), void *arg) {
+    run_team(threads, true, body, arg);
 }
 
 void hone_pool_shutdown(void) {

@@ -167,7 +167,7 @@ static void take_pieces(void *arg, int me, int members) {
 static int threads_of(const hone_exec *e);
 static void spread(const hone_host_call *call, int64_t n, void (*piece)(void *arg, int64_t k), void *arg) {
     pieces p = {.piece = piece, .arg = arg, .n = n};
-    hone_team_run(n < call->threads ? (int)n : call->threads, take_pieces, &p);
+    hone_team_share(n < call->threads ? (int)n : call->threads, take_pieces, &p);
 }
 static hone_status run_host(void *arg, const hone_step *step) {
     hone_exec *e = arg;
