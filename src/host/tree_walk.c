@@ -28,6 +28,7 @@ void hone_walk_free(hone_walk *w) {
     hone_free(w->missing);
     hone_free(w->root);
     hone_free(w->depth);
+    hone_free(w->goal);
     hone_free(w->lone);
     hone_free(w->weight);
     hone_free(w->value);
@@ -101,26 +102,45 @@ static bool fill_place(making *m, pending p, bool *good) {
            push_place(m, exchanged(n) ? n->yes : n->no, p.deep + 1);
 }
 
+/* The weights of a leaf that count: converters repeat a lone target's, as hone_forest_ask knows. */
+static int64_t weights_end(const making *m, const hone_tree_node *leaf) {
+    return m->f->targets == 1 && leaf->no > leaf->yes ? leaf->yes + 1 : leaf->no;
+}
+/* Each leaf has one weight, and a tree's all go to one target: *alone, and then w->lone and w->goal. */
+static bool put_alone(making *m, bool *alone) {
+    hone_walk *w = m->w;
+    w->lone = hone_alloc(sizeof *w->lone * ((size_t)m->node.n + 1));
+    w->goal = hone_alloc(sizeof *w->goal * ((size_t)w->trees + 1));
+    if (!w->lone || !w->goal) return false;
+    *alone = true;
+    for (int t = 0; t < w->trees && *alone; t++) {
+        w->goal[t] = -1;
+        for (int k = w->root[t]; k < (t + 1 < w->trees ? w->root[t + 1] : m->node.n) && *alone; k++) {
+            if (m->leaf.at[k] < 0) continue;
+            const hone_tree_node *leaf = m->f->node.at + m->leaf.at[k];
+            const hone_tree_weight *v = m->f->weight.at + leaf->yes;
+            *alone = weights_end(m, leaf) == leaf->yes + 1 && (w->goal[t] < 0 || w->goal[t] == v->target);
+            if (*alone) w->lone[k] = v->weight, w->goal[t] = (int32_t)v->target;
+        }
+    }
+    if (*alone) return true;
+    hone_free(w->lone), hone_free(w->goal);
+    w->lone = NULL, w->goal = NULL;
+    return true;
+}
+
 static bool put_weights(making *m) {
     hone_walk *w = m->w;
-    bool lone = m->f->targets == 1;
-    for (int k = 0; k < m->node.n && lone; k++)
-        lone = m->leaf.at[k] < 0 || m->f->node.at[m->leaf.at[k]].no > m->f->node.at[m->leaf.at[k]].yes;
-    if (lone) {
-        if (!(w->lone = hone_alloc(sizeof *w->lone * ((size_t)m->node.n + 1)))) return false;
-        for (int k = 0; k < m->node.n; k++)
-            if (m->leaf.at[k] >= 0) w->lone[k] = m->f->weight.at[m->f->node.at[m->leaf.at[k]].yes].weight;
-        return true;
-    }
+    bool alone;
+    if (!put_alone(m, &alone)) return false;
+    if (alone) return true;
     int64_t n = 0;
     for (int pass = 0; pass < 2; pass++, n = 0) { /* counted, then written */
         for (int k = 0; k < m->node.n; k++) {
             if (pass) w->weight[k] = (int32_t)n;
             if (m->leaf.at[k] < 0) continue;
             const hone_tree_node *leaf = m->f->node.at + m->leaf.at[k];
-            /* as hone_forest_ask */
-            const int64_t end = m->f->targets == 1 && leaf->no > leaf->yes ? leaf->yes + 1 : leaf->no;
-            for (int64_t q = leaf->yes; q < end; q++, n++)
+            for (int64_t q = leaf->yes; q < weights_end(m, leaf); q++, n++)
                 if (pass)
                     w->value[n] = m->f->weight.at[q].weight,
                     w->target[n] = (int32_t)m->f->weight.at[q].target;

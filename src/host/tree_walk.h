@@ -22,7 +22,8 @@ typedef struct {
     hone_walk_f64 *f64;
     uint8_t *missing; /* one a node: NaN goes to `first` */
     int32_t *root, *depth;
-    double *lone;    /* one a node: the weight of a leaf for target 0; NULL: */
+    int32_t *goal;   /* with `lone`: the target of all of a tree's leaves, as boosting makes them */
+    double *lone;    /* one a node: a leaf's only weight; NULL: */
     int32_t *weight; /* one a node and one more: a leaf's weights begin here */
     double *value;   /* of weights */
     int32_t *target;
