@@ -138,11 +138,41 @@ static void test_maps(void **state) {
     assert_true(rows->rank == 2 && rows->dim[0] == 3 && rows->dim[1] == 3 && rows->dtype == HONE_DTYPE_F32);
     for (int k = 0; k < 9; k++)
         assert_true(((float *)rows->data)[k] == (float)(k % 3 + (k / 3 == 1 ? 10 : 0)));
+    /* the same into room of the caller's: all must fit */
+    float room[9] = {-1};
+    int64_t dims[] = {3, 3}, other[] = {3, 2};
+    assert_int_equal(hone_maps_copy_to(table, keys, HONE_DTYPE_F32, dims, room), 1);
+    assert_memory_equal(room, rows->data, sizeof room);
+    hone_value *like = make(HONE_DTYPE_I64, 1, &three), *odd = make(HONE_DTYPE_I64, 1, &three);
+    ((int64_t *)odd->data)[2] = 9;
+    room[0] = -1;
+    assert_int_equal(hone_maps_copy_to(table, like, HONE_DTYPE_F32, dims, room), 1); /* equal keys */
+    assert_true(room[0] == 0);
+    room[0] = -1;
+    assert_int_equal(hone_maps_copy_to(table, odd, HONE_DTYPE_F32, dims, room), 0);
+    assert_int_equal(hone_maps_copy_to(table, words, HONE_DTYPE_F32, dims, room), 0);
+    assert_int_equal(hone_maps_copy_to(table, less, HONE_DTYPE_F32, dims, room), 0);
+    assert_int_equal(hone_maps_copy_to(table, NULL, HONE_DTYPE_F32, dims, room), 0);
+    assert_int_equal(hone_maps_copy_to(table, keys, HONE_DTYPE_F64, dims, room), 0);
+    assert_int_equal(hone_maps_copy_to(table, keys, HONE_DTYPE_F32, other, room), 0);
+    assert_int_equal(hone_maps_copy_to(list, keys, HONE_DTYPE_F32, dims, room), 0);
+    assert_int_equal(hone_maps_copy_to(NULL, keys, HONE_DTYPE_F32, dims, room), 0);
+    assert_int_equal(hone_value_copy_to(rows, HONE_DTYPE_F32, other, 2, room), 0);
+    assert_int_equal(hone_value_copy_to(rows, HONE_DTYPE_F32, dims, 1, room), 0);
+    assert_int_equal(hone_value_copy_to(rows, HONE_DTYPE_I32, dims, 2, room), 0);
+    assert_int_equal(hone_value_copy_to(words, HONE_DTYPE_STRING, &three, 1, room), 0);
+    assert_int_equal(hone_value_copy_to(table, HONE_DTYPE_F32, dims, 2, room), 0);
+    assert_int_equal(hone_value_copy_to(NULL, HONE_DTYPE_F32, dims, 2, room), 0);
+    assert_true(room[0] == -1);
+    assert_int_equal(hone_value_copy_to(rows, HONE_DTYPE_F32, dims, 2, room), 1);
+    assert_memory_equal(room, rows->data, sizeof room);
+    hone_value_free(like), hone_value_free(odd);
     hone_value_free(names), hone_value_free(rows), hone_value_free(table);
     assert_int_equal(hone_map_create(words, v, own), HONE_OK);
     own[1] = maps[0];
     assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, own, 2, &table), HONE_OK);
     assert_int_equal(hone_maps_table(table, &names, &rows), HONE_NOT_SUPPORTED);
+    assert_int_equal(hone_maps_copy_to(table, words, HONE_DTYPE_F32, (int64_t[]){2, 3}, room), 0);
     hone_value_free(table), hone_value_free(own[0]);
     /* its values are a list */
     assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, &map, 1, &table), HONE_OK);

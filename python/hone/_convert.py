@@ -261,20 +261,32 @@ def taken(handle: int) -> Any:
 
 def _map_out(handle: int) -> dict:
     """A map that is borrowed, as a dict."""
-    return dict(zip(_numbers(L.value_item(handle, 0)), _numbers(L.value_item(handle, 1))))
+    return dict(zip(numbers(L.value_item(handle, 0)), numbers(L.value_item(handle, 1))))
+
+
+def maps_table(handle: int) -> "tuple[int, int, np.ndarray] | None":
+    """Of a sequence of maps that share their keys, as classifiers make it, one a row: the keys, a handle of
+    the caller's now, and the type and array of all values. None: it is none."""
+    first = L.value_item(handle, 0)
+    if not first or L.value_kind_of(first) != MAP:
+        return None
+    keys, values = L.P(), L.P()
+    if L.maps_table(handle, C.addressof(keys), C.addressof(values)):
+        return None
+    number = L.value_dtype(values.value)
+    return keys.value, number, array_out(values.value)
 
 
 def _maps_out(handle: int) -> list:
-    """A sequence of maps. Those of classifiers, one a row, share their keys: then all of their values are
-    read at once."""
-    keys, values = L.P(), L.P()
-    if L.maps_table(handle, C.addressof(keys), C.addressof(values)):
+    """A sequence of maps. Where they share their keys all of their values are read at once."""
+    table = maps_table(handle)
+    if not table:
         return [_map_out(L.value_item(handle, k)) for k in range(L.value_items(handle))]
     try:
-        names = _numbers(keys.value)
-        return [dict(zip(names, row)) for row in array_out(L.value_share(values.value)).tolist()]
+        names = numbers(table[0])
+        return [dict(zip(names, row)) for row in table[2].tolist()]
     finally:
-        free_all((keys.value, values.value))
+        L.value_free(table[0])
 
 
 _CTYPES = {
@@ -291,7 +303,7 @@ _CTYPES = {
 }
 
 
-def _numbers(handle: int) -> list:
+def numbers(handle: int) -> list:
     """Keys or values of a map, which are borrowed, as a list of Python's own."""
     plain = _CTYPES.get(L.value_dtype(handle)) if L.value_kind_of(handle) == TENSOR else None
     if plain is None:

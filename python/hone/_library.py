@@ -50,6 +50,8 @@ _TABLE = {
     ".hone_list_create": (I, I, P, I, P),
     ".hone_map_create": (I, P, P, P),
     ".hone_maps_table": (I, P, P, P),
+    ".hone_value_copy_to": (I, P, I, P, I, P),
+    ".hone_maps_copy_to": (I, P, P, I, P, P),
     ".hone_value_share": (P, P),
     ".hone_value_free": (None, P),
     ".hone_value_kind_of": (I, P),

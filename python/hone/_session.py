@@ -86,14 +86,32 @@ class _In:
 
 
 class _Out:
-    """An output: of a small one the value that the last run filled, and the next may fill again."""
+    """An output: of a small one the value that the last run filled, and the next may fill again; or, where
+    each run makes a new one, room of the shape it had, to which one call copies it."""
 
-    __slots__ = ("name", "k", "plain", "handle", "array")
+    __slots__ = ("name", "k", "plain", "maps", "handle", "array", "room", "room_at", "number", "rank", "dims",
+                 "dims_at", "keys", "names")
 
     def __init__(self, port: Port, k: int) -> None:
         self.name, self.k = port.name, k
         self.plain = port.kind == "tensor" and port.number != _dtypes.STRING
+        self.maps = port.kind == "sequence"
         self.handle, self.array = -1, None
+        self.room: Optional[np.ndarray] = None
+        self.keys, self.names = 0, []  # of maps, one a row, that share them
+
+    def make_room(self, number: int, like: np.ndarray, keys: int = 0, drop=L.value_free) -> None:
+        """For values as this one; `keys` is a handle of our own."""
+        if self.keys:
+            drop(self.keys)
+        self.keys, self.names = keys, _convert.numbers(keys) if keys else []
+        self.number, self.rank, self.room = number, like.ndim, like.copy()
+        self.dims = (C.c_int64 * (like.ndim or 1))(*like.shape)
+        self.dims_at, self.room_at = C.addressof(self.dims), self.room.ctypes.data
+
+    def __del__(self, drop=L.value_free) -> None:
+        if getattr(self, "keys", 0):
+            drop(self.keys)
 
 
 class Session:
@@ -292,15 +310,32 @@ class Session:
         lent.append((spec, keep, None))
 
     def _new_output(self, kept: _Out) -> Any:
-        """An output that is not where the last one was: another shape, a large one, or no tensor of
+        """An output that is not where the last one was: made anew, of another shape, large, or no tensor of
         numbers."""
         handle = self._values_out[kept.k]
-        kept.handle, kept.array = -1, None
+        if kept.room is not None:
+            if not kept.keys:
+                if L.value_copy_to(handle, kept.number, kept.dims_at, kept.rank, kept.room_at):
+                    kept.handle = -1
+                    return kept.room.copy()
+            elif L.maps_copy_to(handle, kept.keys, kept.number, kept.dims_at, kept.room_at):
+                names = kept.names
+                return [dict(zip(names, row)) for row in kept.room.tolist()]
+        before, kept.handle, kept.array = kept.array, -1, None
         if kept.plain and not self._stay and 0 < L.value_bytes(handle) <= SMALL and L.value_data(handle):
             memory = (C.c_char * L.value_bytes(handle)).from_address(L.value_data(handle))
-            array = np.ndarray(_convert.shape_of(handle), _dtypes.of(L.value_dtype(handle)), memory)
+            number = L.value_dtype(handle)
+            array = np.ndarray(_convert.shape_of(handle), _dtypes.of(number), memory)
             kept.handle, kept.array = handle, array
+            if before is not None and before.shape == array.shape and before.dtype == array.dtype:
+                kept.make_room(number, array)
             return array.copy()
+        if kept.maps and (table := _convert.maps_table(handle)):
+            keys, number, rows = table
+            if 0 < rows.nbytes <= SMALL:
+                kept.make_room(number, rows, keys)
+            else:
+                L.value_free(keys)
         self._values_out[kept.k] = 0
         return _convert.taken(handle)
 

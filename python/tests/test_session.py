@@ -250,6 +250,37 @@ def test_sequences_optionals_and_maps():
     assert hone.Value({3: 4}).numpy() == {3: 4}
 
 
+def test_outputs_made_anew(model):
+    """Whose shape is known only afterwards: what an earlier run gave stays as it was."""
+    session = hone.Session(model("g (float[n] x) => (int64[r, m] y, float[n] z) { y = NonZero(x)\n z = Neg(x) }"))
+    given = [np.array(x, np.float32) for x in ([1, 0, 2], [0, 3, 4], [5, 6, 0], [0, 0, 1], [7, 7, 7], [1, 0, 2])]
+    got = [session.run({"x": x}) for x in given]
+    for x, (y, z) in zip(given, got):
+        assert (y == np.nonzero(x)).all() and y.dtype == np.int64 and (z == -x).all()
+    large = session.run({"x": np.ones(70_000, np.float32)})["y"]
+    assert (large == np.arange(70_000)).all() and (session.run({"x": given[0]})["y"] == [[0, 2]]).all()
+
+
+@pytest.mark.parametrize("labels", [{"classlabels_int64s": [5, 6]}, {"classlabels_strings": ["a", "ü"]}])
+def test_maps_of_classifiers(labels):
+    node = helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", **labels)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])],
+        [helper.make_value_info("y", helper.make_sequence_type_proto(helper.make_map_type_proto(
+            TensorProto.STRING if "classlabels_strings" in labels else TensorProto.INT64,
+            helper.make_tensor_type_proto(TensorProto.FLOAT, []))))],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    session = hone.Session(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    (names,) = labels.values()
+    given = [np.random.default_rng(k).random((n, 2), np.float32) for k, n in enumerate((3, 3, 3, 1, 1, 5000, 3))]
+    got = [session.run({"x": x})["y"] for x in given]
+    for x, maps in zip(given, got):
+        assert maps == [dict(zip(names, row)) for row in x.tolist()]
+
+
 def test_optional_that_is_there(model):
     assert hone.Value([ones(1), ones(2)]).kind == "sequence"
 

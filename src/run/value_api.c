@@ -69,27 +69,78 @@ hone_status hone_map_create(hone_value *keys, hone_value *values, hone_value **o
     return hone_value_list(HONE_TAG_MAP, (hone_value *[]){keys, values}, 2, out);
 }
 
-hone_status hone_maps_table(const hone_value *list, hone_value **keys, hone_value **values) {
-    const hone_value *first = list && list->tag == HONE_TAG_SEQUENCE && list->n_item ? list->item[0] : NULL;
-    hone_value *all = NULL;
-    if (!first || first->tag != HONE_TAG_MAP || !keys || !values)
-        return hone_fail(HONE_BAD_INPUT, "hone_maps_table: it must be a sequence of maps, and not empty");
-    const hone_value *row = first->item[1];
+/* The first map whose keys another one does not share, or whose values are no vector of the first one's type;
+   -1: there is none. */
+static int strange_map(const hone_value *list) {
+    const hone_value *first = list->item[0], *row = first->item[1];
     for (int k = 0; k < list->n_item; k++) {
         const hone_value *m = list->item[k], *v = m->tag == HONE_TAG_MAP ? m->item[1] : NULL;
         if (!v || m->item[0] != first->item[0] || v->tag != HONE_TAG_TENSOR || v->away ||
             v->dtype == HONE_DTYPE_STRING || v->dtype != row->dtype || v->rank != 1 ||
             v->dim[0] != row->dim[0])
-            return hone_fail(HONE_NOT_SUPPORTED,
-                             "hone_maps_table: map %d has keys of its own, or values that are no vector of "
-                             "the same numbers",
-                             k);
+            return k;
     }
+    return -1;
+}
+static const hone_value *first_map(const hone_value *list) {
+    const hone_value *first = list && list->tag == HONE_TAG_SEQUENCE && list->n_item ? list->item[0] : NULL;
+    return first && first->tag == HONE_TAG_MAP ? first : NULL;
+}
+static void copy_rows(const hone_value *list, size_t row, void *to) {
+    for (int k = 0; k < list->n_item && row; k++)
+        memcpy((char *)to + (size_t)k * row, list->item[k]->item[1]->data, row);
+}
+
+hone_status hone_maps_table(const hone_value *list, hone_value **keys, hone_value **values) {
+    const hone_value *first = first_map(list);
+    hone_value *all = NULL;
+    if (!first || !keys || !values)
+        return hone_fail(HONE_BAD_INPUT, "hone_maps_table: it must be a sequence of maps, and not empty");
+    const hone_value *row = first->item[1];
+    const int strange = strange_map(list);
+    if (strange >= 0)
+        return hone_fail(HONE_NOT_SUPPORTED,
+                         "hone_maps_table: map %d has keys of its own, or values that are no vector of "
+                         "the same numbers",
+                         strange);
     HONE_TRY(hone_value_tensor(row->dtype, (int64_t[]){list->n_item, row->dim[0]}, 2, &all));
-    for (int k = 0; k < list->n_item && row->bytes; k++)
-        memcpy((char *)all->data + (size_t)k * row->bytes, list->item[k]->item[1]->data, row->bytes);
+    copy_rows(list, row->bytes, all->data);
     *keys = hone_value_hold(first->item[0]), *values = all;
     return HONE_OK;
+}
+
+static bool is_like(const hone_value *v, hone_dtype t, const int64_t *dims, int rank) {
+    bool same = v && v->tag == HONE_TAG_TENSOR && !v->away && v->dtype == t && t != HONE_DTYPE_STRING &&
+                v->rank == rank && (dims || !rank);
+    for (int k = 0; same && k < rank; k++) same = v->dim[k] == dims[k];
+    return same;
+}
+int hone_value_copy_to(const hone_value *v, hone_dtype t, const int64_t *dims, int rank, void *to) {
+    if (!is_like(v, t, dims, rank) || (v->bytes && !to)) return 0;
+    if (v->bytes) memcpy(to, v->data, v->bytes);
+    return 1;
+}
+
+static bool same_keys(const hone_value *a, const hone_value *b) {
+    if (a == b) return true;
+    if (!b || b->tag != HONE_TAG_TENSOR || b->away || a->dtype != b->dtype || a->rank != b->rank ||
+        a->dim[0] != b->dim[0])
+        return false;
+    if (a->dtype != HONE_DTYPE_STRING) return !a->bytes || !memcmp(a->data, b->data, a->bytes);
+    const hone_string *const *x = a->data, *const *y = b->data;
+    for (int64_t k = 0; k < a->dim[0]; k++)
+        if (x[k]->bytes != y[k]->bytes || (x[k]->bytes && memcmp(x[k]->text, y[k]->text, (size_t)x[k]->bytes)))
+            return false;
+    return true;
+}
+int hone_maps_copy_to(const hone_value *list, const hone_value *keys, hone_dtype t, const int64_t *dims,
+                      void *to) {
+    const hone_value *first = first_map(list);
+    if (!first || !dims || !to || dims[0] != list->n_item || !is_like(first->item[1], t, dims + 1, 1) ||
+        strange_map(list) >= 0 || !same_keys(first->item[0], keys))
+        return 0;
+    copy_rows(list, first->item[1]->bytes, to);
+    return 1;
 }
 
 hone_value *hone_value_share(hone_value *v) { return hone_value_hold(v); }
