@@ -14,7 +14,7 @@
 #include "serve/server.h"
 #include "serve/trace.h"
 
-enum { PROTOCOLS = 3, CALM = 25, KEYS_BYTES = 1 << 20, SPARE = 16 << 20 };
+enum { PROTOCOLS = 3, CALM = 25, KEYS_BYTES = 1 << 20, SPARE = 16 << 20, SPAN_S = 5 };
 
 struct hone_server {
     hone_server_options o;
@@ -27,6 +27,8 @@ struct hone_server {
     bool quiet;
     atomic_bool stopping;
     atomic_ullong carried, kept_at; /* bytes since memory was given back; when the last came */
+    atomic_ullong span_from, span_bytes, most_bytes; /* of SPAN_S seconds: this one, and the most since then */
+    atomic_ullong ended; /* versions of models, when it was looked at last */
     char *keys;                     /* a line each */
     FILE *log;
     hone_serve_trace *trace;
@@ -146,12 +148,28 @@ bool hone_serve_key_good(const hone_server *s, const char *key) {
 
 void hone_serve_carried(hone_server *s, uint64_t bytes) {
     atomic_fetch_add_explicit(&s->carried, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->span_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&s->kept_at, hone_serve_now(), memory_order_relaxed);
 }
+/* True where a crowd has left, though requests go on: a span carried a quarter of the busiest one; or a model
+   has left. */
+static bool ebbed(hone_server *s, uint64_t now) {
+    unsigned long long from = atomic_load(&s->span_from);
+    if (now - from < SPAN_S * 1000000000ull || !atomic_compare_exchange_strong(&s->span_from, &from, now))
+        return false;
+    const uint64_t bytes = atomic_exchange(&s->span_bytes, 0), most = atomic_load(&s->most_bytes);
+    const bool less = most >= SPARE && bytes < most / 4;
+    if (less || bytes > most) atomic_store(&s->most_bytes, bytes);
+    const uint64_t ended = s->core ? atomic_load(&s->core->ended) : 0;
+    return (atomic_exchange(&s->ended, ended) != ended) | less;
+}
 /* Bodies of many sizes leave holes in the heaps of all threads. Two seconds without a request are the time to
-   give them back: it takes milliseconds, and the next request pays for fresh pages. */
+   give them back, or the first span with few: it takes milliseconds, and the next request pays for fresh
+   pages. */
 void hone_serve_calm(hone_server *s) {
-    if (atomic_load(&s->carried) < SPARE || hone_serve_now() - atomic_load(&s->kept_at) < 2000000000u) return;
+    const uint64_t now = hone_serve_now();
+    const bool still = atomic_load(&s->carried) >= SPARE && now - atomic_load(&s->kept_at) >= 2000000000u;
+    if (!ebbed(s, now) && !still) return;
     atomic_store(&s->carried, 0);
 #ifdef __GLIBC__
     malloc_trim(0);

@@ -27,6 +27,7 @@ void hone_serve_release(hone_serve_version *v) {
     pthread_mutex_unlock(&c->keeping);
 }
 void hone_serve_version_end(hone_serve_version *v) {
+    hone_serve_core *c = v->core;
     hone_serve_run_stop(v);
     hone_serve_ensemble_free(v->ensemble), hone_serve_sequences_free(v->sequences);
     hone_model_free(v->model);
@@ -34,6 +35,7 @@ void hone_serve_version_end(hone_serve_version *v) {
     for (int k = 0; k < v->n_labels; k++) free(v->labels[k]);
     pthread_cond_destroy(&v->more), pthread_mutex_destroy(&v->lock);
     free(v->port), free(v->why), free(v->labels), free(v->name), free(v->path), free(v);
+    atomic_fetch_add(&c->ended, 1);
 }
 const char *hone_serve_version_name(const hone_serve_version *v) { return v->name; }
 int64_t hone_serve_version_number(const hone_serve_version *v) { return v->number; }
