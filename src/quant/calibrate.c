@@ -123,9 +123,7 @@ static bool see_channels(hone_quant_class *c, int axis, const hone_value *y, con
     }
     return true;
 }
-/* Nodes that were added behind the first `nodes` go where they may stand first, so that what they read is not
-   kept for them: added node k right behind node after[k]; -1: before all. False: no memory. */
-static bool settle_down(hone_graph *g, int nodes, const int *after) {
+bool hone_quant_settle_down(hone_graph *g, int nodes, const int *after) {
     const int added = g->node.n - nodes;
     int *place = hone_alloc(sizeof *place * (size_t)(nodes + 2)); /* of the first that follows node k - 1 */
     hone_node **to = hone_alloc(sizeof *to * (size_t)(g->node.n + 1));
@@ -186,7 +184,7 @@ static hone_status watching(const hone_quant_job *job, const hone_quant_plan *p,
         const int maker = p->graph->var.at[tap->at[t].var].producer;
         for (int k = before; k < g->node.n && ok; k++) ok = hone_push(&after, maker);
     }
-    ok = ok && settle_down(g, nodes, after.at);
+    ok = ok && hone_quant_settle_down(g, nodes, after.at);
     hone_vec_free(&after);
     if (!ok) {
         hone_graph_destroy(g);
@@ -373,7 +371,7 @@ static hone_status choose_some(const hone_quant_job *job, hone_quant_plan *p, in
         for (int i = before; i < t.n; i++)
             for (int node = 0; ok && node < t.at[i].nodes; node++) ok = hone_push(&after, t.at[i].reader);
     }
-    ok = ok && settle_down(g, nodes, after.at);
+    ok = ok && hone_quant_settle_down(g, nodes, after.at);
     hone_vec_free(&after);
     hone_status s = ok ? HONE_OK : hone_quant_no_memory();
     g->out.n = 0;

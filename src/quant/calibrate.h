@@ -11,6 +11,9 @@ int64_t hone_quant_held(const hone_graph *);
    asked, which runs once for it. */
 hone_status hone_quant_bytes(const hone_quant_job *, const hone_graph *, const hone_vid *, int n,
                              int64_t sample, int64_t *bytes) HONE_CHECKED;
+/* Nodes that were added behind the first `nodes` go where they may stand first, so that what they read is not
+   kept for them: added node k right behind node after[k]; -1: before all. False: no memory. */
+bool hone_quant_settle_down(hone_graph *g, int nodes, const int *after);
 /* Fills `seen` of every class, and the layers' multiply-adds. Tensors are looked at where they are made
    (hone.Observe), a run a sample, so that none is kept. */
 hone_status hone_quant_calibrate(const hone_quant_job *, hone_quant_plan *, const int64_t *sample,

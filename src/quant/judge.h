@@ -10,7 +10,9 @@ typedef struct {
     double noise;
     double cosine; /* mean over samples and outputs */
     double mse;    /* likewise, in the outputs' own units */
-    /* share of rows of the first output whose largest element is the same; NaN: it has no rows of classes */
+    /* share of rows of the first output whose largest element is the same; where each sample has many rows of
+       shares, twice those that both have of a rarer class, of all that one of them has (F1); NaN: it has no
+       rows of classes */
     double top1;
     /* by the caller's measure, mean over samples, or by their command; NaN: there is none, or it was not
        asked yet */
@@ -28,6 +30,7 @@ typedef struct {
     int64_t *place; /* in it */
     void *file;
     int n_in, n_out;
+    bool noise_only; /* the caller's measure is not asked */
     /* metric perplexity: the input that is tokens and the output that has a row for each, and every sample's
        tokens; NULL: not asked for */
     int tokens_in, logits_out;

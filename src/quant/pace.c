@@ -180,6 +180,23 @@ hone_status hone_quant_pace_whole(hone_quant_search *q, double *ns) {
     hone_free(of), hone_free(at.ns);
     return s;
 }
+/* The whole of both in turns, the least of each: what else runs on the machine hardly shows, as it does in the
+   time that passes. */
+hone_status hone_quant_pace_both(hone_quant_search *q, double *floats, double *ints) {
+    int32_t *of = layers_by_node(q->plan);
+    pacing at = {q->plan, of, hone_alloc(sizeof(double) * (size_t)(q->plan->layer.n + 1))};
+    hone_status s = of && at.ns ? HONE_OK : hone_quant_no_memory();
+    for (int turn = 0; turn < 2 && !s; turn++) {
+        double f = 0, i = 0;
+        hone_graph *g = NULL;
+        s = hone_graph_copy(q->plan->graph, &g);
+        if (!s) s = measure(q, g, &at, &f);
+        if (!s) s = measure_plan(q, &at, &i);
+        *floats = turn ? fmin(*floats, f) : f, *ints = turn ? fmin(*ints, i) : i;
+    }
+    hone_free(of), hone_free(at.ns);
+    return s;
+}
 void hone_quant_pace_none(hone_quant_plan *p) {
     for (int k = 0; k < p->layer.n; k++) {
         hone_quant_layer *l = p->layer.at + k;

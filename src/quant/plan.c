@@ -249,9 +249,23 @@ void hone_quant_plan_free(hone_quant_plan *p) {
     hone_free(p->class_of), hone_free(p->layer_of), hone_free(p->moves);
     *p = (hone_quant_plan){0};
 }
+static void put_aside(hone_quant_layer *l, int units) {
+    l->aside[units].bytes = l->bytes, l->aside[units].scales = l->scales;
+    l->aside[units].shift = l->shift, l->aside[units].fitted = l->fitted;
+    l->bytes = l->scales = NULL, l->shift = NULL, l->fitted = false;
+}
+void hone_quant_layer_units(hone_quant_layer *l, uint8_t units) {
+    if (l->units == units) return;
+    put_aside(l, l->units);
+    l->bytes = l->aside[units].bytes, l->scales = l->aside[units].scales;
+    l->shift = l->aside[units].shift, l->fitted = l->aside[units].fitted, l->units = units;
+    memset(l->aside + units, 0, sizeof *l->aside);
+}
 void hone_quant_layer_forget(hone_quant_layer *l) {
-    hone_value_drop(l->bytes), hone_value_drop(l->scales), hone_free(l->shift);
-    l->bytes = l->scales = NULL, l->shift = NULL;
+    put_aside(l, l->units);
+    for (int k = 0; k < 4; k++)
+        hone_value_drop(l->aside[k].bytes), hone_value_drop(l->aside[k].scales), hone_free(l->aside[k].shift);
+    memset(l->aside, 0, sizeof l->aside);
 }
 void hone_quant_plan_forget(hone_quant_plan *p, int class) {
     for (int k = 0; k < p->layer.n; k++) {

@@ -38,7 +38,13 @@ typedef struct {
     double behind; /* of its result where all before it is as it was decided: likewise; < 0: not measured */
     hone_value *bytes, *scales; /* of its weights, kept from one rewriting to the next; NULL: not yet */
     float *shift;               /* what refit.c adds to its bias, one an output channel; or NULL */
+    bool fitted;                /* refit.c was here */
     uint8_t units;              /* whose units are in those: 1 its operand's, 2 its result's */
+    struct {                    /* the same in other units, which come back when neighbours do */
+        hone_value *bytes, *scales;
+        float *shift;
+        bool fitted;
+    } aside[4];
 } hone_quant_layer;
 
 typedef struct {  /* tensors with one grid */
@@ -80,6 +86,7 @@ void hone_quant_plan_mark(const hone_quant_plan *, uint8_t *on);
 /* The Relu or Clip behind a layer that it takes in: its result; else the layer's own. */
 hone_vid hone_quant_result(const hone_quant_plan *, const hone_quant_layer *);
 
+void hone_quant_layer_units(hone_quant_layer *, uint8_t units); /* what it has in these */
 void hone_quant_layer_forget(hone_quant_layer *); /* its bytes are rounded anew by the next rewriting */
 /* After units of a class have changed: weights are not what they were. */
 void hone_quant_plan_forget(hone_quant_plan *, int class);

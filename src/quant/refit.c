@@ -160,33 +160,61 @@ static void less(float *x, int64_t rows, int64_t k, const double *mean) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < k; i++) x[r * k + i] -= (float)mean[i];
 }
-/* Levels and scales of a group. */
+/* How far an output of a group is off on rows that fitting did not see; d: by how much its weights are. */
+static double off_by(const float *d, const float *x, int64_t rows, int64_t k) {
+    enum { LANES = 16 };
+    double sum = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *at = x + r * k;
+        float off[LANES] = {0}, whole = 0;
+        int64_t i = 0;
+        for (; i + LANES <= k; i += LANES)
+            for (int j = 0; j < LANES; j++) off[j] += d[i + j] * at[i + j];
+        for (; i < k; i++) off[0] += d[i] * at[i];
+        for (int j = 0; j < LANES; j++) whole += off[j];
+        sum += (double)whole * (double)whole;
+    }
+    return sum;
+}
+/* Levels and scales of a group, of each output where they are nearer than plain ones: a part of the rows, of
+   samples that fitting did not see, says so. */
 static hone_status solve(const fitted *f, int64_t g, const float *x, int threads) {
     hone_quant_layer *l = f->l;
     const hone_weights_kind *kind = hone_weights_kind_find("int8");
     hone_weights q = {0};
     hone_weights_moments m = {0};
+    const int64_t seen = f->rows - f->rows / 4, rest = f->rows - seen;
     float *wanted = hone_alloc(sizeof *wanted * (size_t)(f->n * f->k));
-    hone_status s = wanted && hone_weights_make(&q, kind, true, f->n, f->k, f->k) &&
+    float *off = hone_alloc(sizeof *off * (size_t)(2 * f->k)); /* fitted, plain */
+    int8_t *level = hone_alloc((size_t)f->k);
+    hone_status s = wanted && level && off && hone_weights_make(&q, kind, true, f->n, f->k, f->k) &&
                             hone_weights_moments_make(&m, f->k, false)
                         ? HONE_OK
                         : hone_quant_no_memory();
     for (int64_t n = 0; n < f->n && !s; n++)
         for (int64_t k = 0; k < f->k; k++)
             wanted[n * f->k + k] = ((const float *)f->w->data)[weight_at(f, g * f->n + n, k)];
-    if (!s) hone_weights_moments_add(&m, x, NULL, f->rows, threads);
+    if (!s) hone_weights_moments_add(&m, x, NULL, seen, threads);
     if (!s) s = hone_weights_factor(&m, DAMPING, threads);
     if (!s) s = hone_weights_solve(&q, &m, wanted, SWEEPS, threads);
     for (int64_t n = 0; n < f->n && !s; n++) {
         const int64_t c = g * f->n + n;
+        float *scale = (float *)l->scales->data + c;
         if (!(q.scale[n] > 1e-12f)) continue; /* a channel of nothing stays as it is */
-        ((float *)l->scales->data)[c] = q.scale[n];
         for (int64_t k = 0; k < f->k; k++) {
-            const int level = q.level[n * f->k + k] - kind->middle;
-            ((int8_t *)l->bytes->data)[weight_at(f, c, k)] = (int8_t)(level < -127 ? -127 : level);
+            const int v = q.level[n * f->k + k] - kind->middle;
+            const float w = wanted[n * f->k + k];
+            level[k] = (int8_t)(v < -127 ? -127 : v);
+            off[k] = w - (float)level[k] * q.scale[n];
+            off[f->k + k] = w - (float)((const int8_t *)l->bytes->data)[weight_at(f, c, k)] * *scale;
         }
+        const float *unseen = x + seen * f->k;
+        if (!(off_by(off, unseen, rest, f->k) < off_by(off + f->k, unseen, rest, f->k))) continue;
+        *scale = q.scale[n];
+        for (int64_t k = 0; k < f->k; k++) ((int8_t *)l->bytes->data)[weight_at(f, c, k)] = level[k];
     }
     hone_weights_free(&q), hone_weights_moments_free(&m), hone_free(wanted);
+    hone_free(off), hone_free(level);
     return s;
 }
 static hone_status fit(const hone_quant_search *q, fitted *f, bool rounding) {
@@ -225,7 +253,7 @@ static hone_status fit(const hone_quant_search *q, fitted *f, bool rounding) {
         }
     }
     hone_free(mean), hone_free(l->shift);
-    l->shift = shift;
+    l->shift = shift, l->fitted = true;
     return s;
 }
 
@@ -257,7 +285,8 @@ static hone_status watch(hone_quant_search *q, fitted *f, int n, double done) {
     hone_free(in), hone_free(out), hone_free(tap);
     return s;
 }
-static hone_status refit(hone_quant_search *q, bool rounding) {
+/* Of layers that are not fitted; `done`: one a layer, those that are now. */
+static hone_status refit(hone_quant_search *q, bool rounding, uint8_t *done, int *many) {
     hone_quant_plan *p = q->plan;
     const int64_t most = hone_quant_held(p->graph) / 2; /* its solving takes as much again */
     fitted *f = hone_alloc(sizeof *f * (size_t)(p->layer.n + 1));
@@ -267,13 +296,16 @@ static hone_status refit(hone_quant_search *q, bool rounding) {
         int64_t held = 0;
         for (; k < p->layer.n && held < most && !s; k++) {
             bool fits = false;
-            if (p->layer.at[k].stays) continue;
+            if (p->layer.at[k].stays || p->layer.at[k].fitted) continue;
             s = prepare(q, p->layer.at + k, f + n, &fits);
             if (fits) held += f[n].groups * f[n].room * f[n].k * (int64_t)sizeof(float), n++;
         }
         if (!s && n) s = watch(q, f, n, 0.96 + 0.03 * from / p->layer.n);
         for (int t = 0; t < n; t++) {
-            if (!s && f[t].rows > 0 && f[t].l->bytes) s = fit(q, f + t, rounding);
+            if (!s && f[t].rows > 0 && f[t].l->bytes) {
+                s = fit(q, f + t, rounding);
+                done[f[t].l - p->layer.at] = 1, ++*many;
+            }
             free_fitted(f + t);
         }
         from = k;
@@ -281,27 +313,38 @@ static hone_status refit(hone_quant_search *q, bool rounding) {
     hone_free(f);
     return s;
 }
+static hone_status try_it(hone_quant_search *q, const char *what, double was, bool *kept) {
+    hone_quant_score now;
+    double loss;
+    HONE_TRY(hone_quant_search_judge(q, 0, &now));
+    *kept = hone_quant_search_better(q, &now, &q->score);
+    /* with a metric of the caller's, that says what counts */
+    if (q->metric.name && *kept) {
+        HONE_TRY(hone_quant_search_loss(q, &now, &loss));
+        *kept = loss <= was || loss <= q->metric.limit;
+    }
+    hone_quant_search_note(q, what, &now, *kept);
+    if (*kept) q->score = now;
+    return HONE_OK;
+}
 hone_status hone_quant_refit(hone_quant_search *q) {
     static const char *const what[] = {"weights rounded by what layers read, biases corrected",
                                        "biases corrected"};
+    hone_quant_plan *p = q->plan;
+    uint8_t *done = hone_alloc((size_t)p->layer.n + 1);
     bool kept = false;
-    double was, loss;
-    HONE_TRY(hone_quant_search_loss(q, &q->score, &was));
-    for (int way = 0; way < 2 && !kept; way++) {
-        hone_quant_score now;
+    double was;
+    hone_status s = done ? hone_quant_search_loss(q, &q->score, &was) : hone_quant_no_memory();
+    for (int way = 0; way < 2 && !kept && !s; way++) {
+        int many = 0;
         if (hone_quant_late(q->job, 0.9, what[way])) continue;
-        HONE_TRY(refit(q, way == 0));
-        HONE_TRY(hone_quant_search_judge(q, 0, &now));
-        kept = hone_quant_search_better(q, &now, &q->score);
-        /* with a metric of the caller's, that says what counts */
-        if (q->metric.name && kept) {
-            HONE_TRY(hone_quant_search_loss(q, &now, &loss));
-            kept = loss <= was || loss <= q->metric.limit;
-        }
-        hone_quant_search_note(q, what[way], &now, kept);
-        if (kept) q->score = now;
-        else
-            for (int k = 0; k < q->plan->layer.n; k++) hone_quant_layer_forget(q->plan->layer.at + k);
+        memset(done, 0, (size_t)p->layer.n);
+        s = refit(q, way == 0, done, &many);
+        if (s || !many) break;
+        s = try_it(q, what[way], was, &kept);
+        for (int k = 0; k < p->layer.n && !kept; k++)
+            if (done[k]) hone_quant_layer_forget(p->layer.at + k);
     }
-    return HONE_OK;
+    hone_free(done);
+    return s;
 }

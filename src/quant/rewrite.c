@@ -249,8 +249,7 @@ static bool bytes_of(rewriting *r, hone_quant_layer *l, const hone_value *w) {
        one rewriting to the next. */
     const uint8_t units =
         (uint8_t)((units_of(r, l) ? 1 : 0) | (maker_in_units(r, hone_quant_result(r->p, l)) == l ? 2 : 0));
-    if (l->scales && l->units != units) hone_quant_layer_forget(l);
-    l->units = units;
+    hone_quant_layer_units(l, units);
     if (l->scales) return true;
     l->scales = weight_scales(l, w, r->p->per_tensor);
     l->bytes = l->scales ? weight_bytes(l, w, l->scales) : NULL;

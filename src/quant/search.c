@@ -12,7 +12,7 @@
 
 enum { SENSITIVE = 6 /* samples that show how much a layer hurts */ };
 #define GOOD_NOISE 1e-3 /* where nobody says what is good: 30 dB, and the same class nearly throughout */
-#define GOOD_TOP1 0.98
+#define GOOD_TOP1 0.99
 #define NO_FASTER 1.03 /* of the float model's time; what lies between is the same */
 
 hone_status hone_quant_search_judge(hone_quant_search *q, int most, hone_quant_score *out) {
@@ -234,6 +234,7 @@ static hone_status choose_floats(hone_quant_search *q) {
     if (!s) float_first(p, order[which], n, all * share);
     q->score = best;
     hone_free(order[0]), hone_free(order[1]);
+    if (!s && !found && share < 1) s = hone_quant_polish_floats(q, all * share);
     if (!s && !found && q->metric.name && share >= 1)
         return hone_fail(
             HONE_BAD_INPUT,
@@ -338,6 +339,10 @@ static hone_status faster(hone_quant_search *q) {
     HONE_TRY(times(q));
     q->float_ns = fmin(q->float_ns, was[0]), q->int_ns = fmin(q->int_ns, was[1]);
     if (q->int_ns <= NO_FASTER * q->float_ns) return HONE_OK;
+    /* Nor for what other work on the machine did to both: what their threads had of a core says so, too. */
+    double floats = 0, ints = 0;
+    HONE_TRY(hone_quant_pace_both(q, &floats, &ints));
+    if (ints <= NO_FASTER * floats) return q->float_ns = floats, q->int_ns = ints, HONE_OK;
     hone_quant_pace_none(q->plan);
     HONE_TRY(hone_quant_search_judge(q, 0, &q->score));
     hone_quant_search_note(q, "all layers in f32: the model in integers is not faster here", &q->score, true);
@@ -356,10 +361,13 @@ hone_status hone_quant_search_run(hone_quant_search *q) {
     if (!q->job->wish->no_repairs) {
         HONE_TRY(try_sums(q));
         HONE_TRY(hone_quant_repair(q));
+        HONE_TRY(hone_quant_polish_ranges(q));
+        HONE_TRY(hone_quant_refit(q)); /* before it is asked which layers hurt */
     }
     const bool detail = q->job->wish->detail != 0;
     bool enough = false;
     HONE_TRY(good(q, &q->score, &enough));
+    const bool floats = !enough;
     if (!enough || detail) HONE_TRY(sensitivity(q));
     if (detail && !hone_quant_late(q->job, 0.9, "mixtures")) HONE_TRY(mixtures(q));
     if (!enough) {
@@ -372,7 +380,10 @@ hone_status hone_quant_search_run(hone_quant_search *q) {
             if (!q->metric.name) break;
         }
     }
-    if (!q->job->wish->no_repairs) HONE_TRY(hone_quant_refit(q));
+    if (!q->job->wish->no_repairs) {
+        if (floats) HONE_TRY(hone_quant_refit(q)); /* of those whose neighbours have changed since */
+        HONE_TRY(hone_quant_shift(q));
+    }
     HONE_TRY(faster(q));
     double loss;
     HONE_TRY(hone_quant_search_loss(q, &q->score, &loss)); /* a command's number of what is written */

@@ -10,6 +10,7 @@ typedef struct {
     const hone_quant_job *job;
     hone_quant_plan *plan;
     hone_quant_judge judge;
+    hone_quant_judge tune; /* a few of the samples that showed ranges */
     hone_quant_metric metric;
     const int64_t *shown; /* numbers of the samples that showed ranges */
     int n_shown;
@@ -32,7 +33,13 @@ void hone_quant_search_note(hone_quant_search *, const char *what, const hone_qu
 hone_status hone_quant_pace(hone_quant_search *, int *found) HONE_CHECKED;
 /* Nanoseconds of all steps of the plan as it stands. */
 hone_status hone_quant_pace_whole(hone_quant_search *, double *ns) HONE_CHECKED;
+/* Of the float model and of the plan as it stands. */
+hone_status hone_quant_pace_both(hone_quant_search *, double *floats, double *ints) HONE_CHECKED;
 void hone_quant_pace_none(hone_quant_plan *); /* all layers stay f32 */
+
+/* polish.c: ranges, and which layers stay f32 (with `most` multiply-adds), once more by the whole model. */
+hone_status hone_quant_polish_ranges(hone_quant_search *) HONE_CHECKED;
+hone_status hone_quant_polish_floats(hone_quant_search *, double most) HONE_CHECKED;
 
 /* detail.c: how far each layer's result is off, all before it being as it was decided. */
 hone_status hone_quant_behind(hone_quant_search *) HONE_CHECKED;
@@ -42,4 +49,6 @@ void hone_quant_detail_put(hone_text *, const hone_quant_plan *, const hone_quan
 hone_status hone_quant_repair(hone_quant_search *) HONE_CHECKED;
 /* refit.c: rounding of weights by what layers read, and biases, where the whole model comes nearer. */
 hone_status hone_quant_refit(hone_quant_search *) HONE_CHECKED;
+/* shift.c: biases once more, by what the quantized model reads. */
+hone_status hone_quant_shift(hone_quant_search *) HONE_CHECKED;
 #endif

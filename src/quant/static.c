@@ -17,6 +17,8 @@
 #include "quant/judge.h"
 #include "quant/search.h"
 
+enum { TUNE = 6 /* samples by which what was decided by parts is looked at again (polish.c) */ };
+
 /* ---- samples ------------------------------------------------------------------------------------------- */
 /* The first for calibration, those behind them to judge. */
 static hone_status deal(const hone_quantizing *w, int64_t **out, int *calibrate, int *judge) {
@@ -149,6 +151,8 @@ hone_status hone_quant_static(hone_quant_job *job) {
     if (!s)
         s = hone_quant_judge_open(job, p.graph, sample + (job->wish->data.n == 1 ? 0 : calibrate), judge,
                                   &q.judge);
+    if (!s) s = hone_quant_judge_open(job, p.graph, sample, min_int(calibrate, TUNE), &q.tune);
+    q.tune.noise_only = true;
     q.shown = sample, q.n_shown = calibrate;
     if (!s) s = hone_quant_tables(job); /* behind the float model's answers: all that is tried has them */
     if (!s) s = hone_quant_search_run(&q);
@@ -158,7 +162,7 @@ hone_status hone_quant_static(hone_quant_job *job) {
     if (!s) s = hone_quant_tell(job, 1, "writing");
     if (!s) put_report(&q, calibrate, judge);
     hone_text_free(&q.tried), hone_text_free(&q.mixtures);
-    hone_quant_judge_close(&q.judge);
+    hone_quant_judge_close(&q.judge), hone_quant_judge_close(&q.tune);
     hone_quant_plan_free(&p);
     hone_free(sample);
     if (s) {
