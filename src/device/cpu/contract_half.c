@@ -119,8 +119,8 @@ hone_status hone_contract_half_choose(hone_arena *arena, hone_contract *d, const
             mt = hone_round_up(mt, mt > step ? step : kernel->mr);
             /* sums wait in scratch */
             while (!d->direct && mt * nt > 131072 && nt > 4 * nr) nt = hone_round_up(nt / 2, nr);
-            const double many = (double)(d->of.batch * hone_ceil_div(d->of.m, mt) *
-                                         (hone_ceil_div(d->of.n, nt))),
+            const double many =
+                             (double)(d->of.batch * hone_ceil_div(d->of.m, mt) * hone_ceil_div(d->of.n, nt)),
                          ns = estimate(d, mt, nt, many, how->threads);
             if (ns < best) best = ns, d->mt = mt, d->nt = nt;
             if (how->threads == 1 || many >= 8 * how->threads) break;

@@ -13,8 +13,8 @@ enum { MOST_COLUMNS = 64, LEAST_PIECE = 8, MOST_TAPS = 32 };
 /* A matrix unit multiplies eight times as fast, but wants rows in panels: pieces shorter than its steps are
    copied one by one, twelve cycles each, where there is more than one. Cycles a row, about, of both. */
 static bool unit_pays(const hone_contract *d, const hone_gemm_i8 *unit) {
-    const double columns = (double)(hone_ceil_div(d->of.n, unit->nr)),
-                 steps = (double)(hone_ceil_div(d->of.k, unit->deep)),
+    const double columns = (double)hone_ceil_div(d->of.n, unit->nr),
+                 steps = (double)hone_ceil_div(d->of.k, unit->deep),
                  copies = d->of.piece % unit->deep ? 12.0 * (double)d->of.taps : (double)d->of.taps;
     return d->of.taps == 1 ||
            copies + 3 * columns * (steps + 1) < (double)d->of.k / 8 * (double)((d->of.n + 15) / 16);

@@ -143,7 +143,7 @@ hone_status hone_direct_conv_find(hone_template_builder *m, hone_contract *d, co
     int64_t most = 0;
     for (int v = 1; v <= d->kernel->packed_widths; v++) {
         const int64_t rows = d->kernel->mr[v - 1],
-                      high = (channels + hone_ceil_div(channels, rows) - 1) / (hone_ceil_div(channels, rows));
+                      high = hone_ceil_div(channels, hone_ceil_div(channels, rows));
         if (high * v > most) most = high * v, g.vectors = v;
     }
     if ((g.x.bound >= 0) + (g.y.bound >= 0) != x->n_bounded) return HONE_OK; /* there are others */
@@ -210,7 +210,7 @@ static int64_t join_rows(const hone_contract *d, const hone_direct_conv *g) {
         return 1;
     int64_t many = 1 + (4 * nr - g->run) / g->line;
     if (many > g->tile_rows) many = g->tile_rows;
-    many = (g->tile_rows + hone_ceil_div(g->tile_rows, many) - 1) / (hone_ceil_div(g->tile_rows, many));
+    many = hone_ceil_div(g->tile_rows, hone_ceil_div(g->tile_rows, many));
     const double m = (double)(g->channels < d->kernel->mr[0] ? g->channels : d->kernel->mr[0]),
                  v = (double)short_row;
     const double apart = m > (m + 2 * v + 1) / v ? m : (m + 2 * v + 1) / v;
@@ -353,7 +353,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                       all = (high - 1) * g->line + run;
         for (int64_t j = 0; j < all; j += nr) {
             const int64_t wide = all - j < nr ? all - j : nr;
-            const int v = (int)(hone_ceil_div(wide, vector));
+            const int v = (int)hone_ceil_div(wide, vector);
             const int64_t most = d->kernel->mr[v - 1], passes = hone_ceil_div(g->channels, most),
                           mr = g->slices ? g->high : hone_ceil_div(g->channels, passes);
             hone_gemm_args part = whole;
