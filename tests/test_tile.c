@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "loops/fn.h"
+#include "loops/tile_code.h"
 #include "tile_same.h"
 
 /* An input: type, dims by letter (each one random extent; digits stand for themselves). "C<A": one dim C,
@@ -197,6 +198,39 @@ static const sample samples[] = {
      "op P 1 (x[I, J]: f32, s[]: f32) -> y[I, J]: f32, z[]: f32\n  y[i, j] = x[i, j] * s[]\n  z[] = exp(s[]) "
      "+ 1\n",
      {{"f32", "AB"}, {"f32", ""}}},
+/* a pass each, to a number and back (tile_join.c); below, what looks like it */
+#define NUMBERS(name, least, most)                                                                           \
+    {                                                                                                        \
+        "numbers of " name,                                                                                  \
+            "op P 1 (x[I..]: f32, s[]: f32, z[]: T, r[]: f32, v[]: T) -> y[I..]: f32, w[I..]: f32\n  T: u8 " \
+            "i8 u16 i16\n"                                                                                   \
+            "  y[i..] = f32(i32(min(max(round(x[i..] / s[]) + f32(z[]), " least "), " most                   \
+            ")) - v[]) * r[]\n"                                                                              \
+            "  w[i..] = f32(i32(min(max(round(x[i..] / s[]), " least "), " most "))) * r[]\n",               \
+        {                                                                                                    \
+            {"f32", "AB"}, {"f32", ""}, {"T", ""}, {"f32", ""}, { "T", "" }                                  \
+        }                                                                                                    \
+    }
+    NUMBERS("u8", "0", "255"),
+    NUMBERS("i8", "-128", "127"),
+    NUMBERS("u16", "0", "65535"),
+    NUMBERS("i16", "-32768", "32767"),
+    {"numbers of rows",
+     "op P 1 (x[I, J]: f32, s[I]: f32, z[I]: T, r[J]: f32, v[J]: T) -> y[I, J]: f32, w[I, J]: f32\n  T: u8 "
+     "i16\n"
+     "  y[i, j] = f32(i32(min(max(round(x[i, j] / s[i]) + f32(z[i]), 0), 255)) - v[j]) * r[j]\n"
+     "  w[i, j] = f32(i32(min(max(round(x[i, j] / r[j]) + f32(v[j]), 0), 255)) - z[i]) * s[i]\n",
+     {{"f32", "AB"}, {"f32", "A"}, {"T", "A"}, {"f32", "B"}, {"T", "B"}}},
+    {"numbers read twice",
+     "op P 1 (x[I..]: f32, s[]: f32, z[]: T) -> y[I..]: f32\n  T: u8 u16\n"
+     "  q = min(max(round(x[i..] / s[]) + f32(z[]), 0), 65535)\n  r = round(x[i..] / s[])\n"
+     "  d = f32(i32(q) - z[]) * s[]\n  y[i..] = (q + r) * d + f32(i32(r) - z[]) * s[]\n",
+     {{"f32", "AB"}, {"f32", ""}, {"T", ""}}},
+    {"other limits",
+     "op P 1 (x[I..]: f32, s[]: f32, z[]: f32) -> y[I..]: f32, w[I..]: f32\n"
+     "  y[i..] = min(max(round(x[i..] / s[]) + z[], 0), 127)\n"
+     "  w[i..] = min(max(round(x[i..] / s[]) + z[], 0), 255) + max(min(round(x[i..] / s[]) + z[], 255), 0)\n",
+     {{"f32", "AB"}, {"f32", ""}, {"f32", ""}}},
     {"quantised",
      "op P 1 (x[I, K]: u8, z[K, J]: i8, s[]: f32, n[J]: i8) -> y[I, J]: u8\n  a[i, j] = sum(k) (x[i, k] - "
      "128) * (z[k, j] - n[j])\n  y[i, "
@@ -365,6 +399,39 @@ static void test_levels(void **state) {
     hone_cpu_mask(UINT32_MAX);
 }
 
+/* ---- several steps as one pass ------------------------------------------------------------------------- */
+static void test_joined(void **state) {
+    (void)state;
+    static const char row[] =
+        "op P 1 (x[I]: f32, s[]: f32, z[]: u16) -> y[I]: f32\n"
+        "  y[i] = f32(i32(min(max(round(x[i] / s[]) + f32(z[]), 0), 65535)) - z[]) * s[]\n";
+    hone_library *library;
+    assert_int_equal(
+        hone_library_create(&library) || hone_library_add(library, "joined", row, sizeof row - 1), 0);
+    const int64_t dx[1] = {1000};
+    const hone_arg arg[4] = {
+        {.present = true, .dtype = HONE_DTYPE_F32, .rank = 1, .dim = dx, .n_content = -1},
+        {.present = true, .dtype = HONE_DTYPE_F32, .rank = 0, .dim = dx, .n_content = -1},
+        {.present = true, .dtype = HONE_DTYPE_U16, .rank = 0, .dim = dx, .n_content = -1},
+        {.present = true, .rank = -1, .n_content = -1}};
+    const hone_call call = {.program = hone_library_find(library, "", "P"), .arg = arg};
+    hone_arena *arena = hone_arena_create();
+    const hone_instance *in = NULL;
+    if (hone_instance_make(arena, &call, &in)) fail_msg("%s", hone_fail_text());
+    hone_param *param = HONE_NEW_N(arena, hone_param, in->n_param + 1);
+    if (hone_instance_solve(in, &call, param)) fail_msg("%s", hone_fail_text());
+    hone_tensor_view place[4] = {{0}};
+    for (int t = 0; t < in->n_tensor; t++) place[t].stride[0] = 1;
+    hone_tilecode *code = NULL;
+    assert_int_equal(hone_tilecode_make(arena, in, in->n_stage - 1, param, place, -1, &code), HONE_OK);
+    int passes = 0;
+    for (int k = 0; k < code->n_ins; k++)
+        passes += !code->ins[k].level && code->ins[k].kind != HONE_TILE_LOAD;
+    assert_int_equal(passes, 2); /* to a number, and back */
+    hone_arena_destroy(arena);
+    hone_library_destroy(library);
+}
+
 /* ---- an epilogue --------------------------------------------------------------------------------------- */
 static void test_epilogue(void **state) {
     (void)state;
@@ -493,8 +560,8 @@ static void test_functions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions), cmocka_unit_test(test_small),    cmocka_unit_test(test_long),
-        cmocka_unit_test(test_levels),    cmocka_unit_test(test_epilogue),
+        cmocka_unit_test(test_functions), cmocka_unit_test(test_small),  cmocka_unit_test(test_long),
+        cmocka_unit_test(test_levels),    cmocka_unit_test(test_joined), cmocka_unit_test(test_epilogue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

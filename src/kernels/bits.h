@@ -89,8 +89,8 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     hone_bits_fn *rows, *one; /* one: or NULL */
-    /* as rows, of 4-bit units as they are packed, whose bytes have their top bit flipped; or NULL. Weights that
-       are read once go from memory into products, without a turn as bytes through L1 */
+    /* as rows, of 4-bit units as they are packed, whose bytes have their top bit flipped; or NULL. Weights
+       that are read once go from memory into products, without a turn as bytes through L1 */
     hone_bits_fn *packed;
     int few;                 /* rows that it is faster for than unpack and `rows` */
     hone_bits_many_fn *many; /* or NULL: `rows` takes many rows, too */

@@ -201,47 +201,9 @@ static size_t carve(size_t *at, size_t bytes) {
     return here;
 }
 
-/* Two functions in a row, the second on what only it reads of the first: one instruction. Half as many passes
-   over the tile. */
-static int paired(const hone_tilecode *code, const hone_tile_ins *i) {
-    static const hone_fn fns[HONE_TILE_PAIRED] = {HONE_FN_add, HONE_FN_sub, HONE_FN_mul, HONE_FN_max,
-                                                  HONE_FN_min};
-    for (int k = 0; k < HONE_TILE_PAIRED && i->kind == HONE_TILE_OP; k++)
-        if (i->op == code->ops->fn[fns[k]][HONE_F32]) return k;
-    return -1;
-}
-static void join_pairs(maker *m, hone_tilecode *code) {
-    if (code->mode != HONE_TILE_MAP) return; /* elsewhere registers are read by the reduction too */
-    int *reads = HONE_NEW_N(m->tmp, int, m->regs.n + 1), n = 0;
-    if (!reads) {
-        hone_tile_no_memory(m);
-        return;
-    }
-    for (int k = 0; k < m->ins.n; k++) {
-        const int32_t args[3] = {m->ins.at[k].a, m->ins.at[k].b, m->ins.at[k].c};
-        for (int a = 0; a < 3; a++)
-            if (args[a] >= 0) reads[args[a]]++;
-    }
-    for (int k = 0; k < m->ins.n; k++) {
-        hone_tile_ins i = m->ins.at[k];
-        if (k + 1 < m->ins.n) {
-            const hone_tile_ins *next = m->ins.at + k + 1;
-            const int first = paired(code, &i), second = paired(code, next);
-            const bool right = next->b == i.dst;
-            if (first >= 0 && second >= 0 && i.level == next->level && reads[i.dst] == 1 &&
-                (right || next->a == i.dst)) {
-                i.op = code->ops->pair[first][second][right], i.c = right ? next->a : next->b,
-                i.dst = next->dst;
-                k++;
-            }
-        }
-        m->ins.at[n++] = i;
-    }
-    m->ins.n = n;
-}
 /* Sizes of tiles, places in scratch, and the code's own copies. */
 static void finish(maker *m, hone_tilecode *code) {
-    join_pairs(m, code);
+    hone_tile_join(m, code);
     uint8_t *width = NULL;
     int n_buffer = 0;
     const size_t each = allocate(m, code, &width, &n_buffer);

@@ -57,4 +57,7 @@ int hone_tile_at_level(hone_tile_maker *, int reg, int level);
 int hone_tile_emit(hone_tile_maker *, int32_t x, hone_dtype raw);
 bool hone_tile_can_move(const hone_tile_maker *, int32_t x, hone_dtype raw);
 void hone_tile_emit_store(hone_tile_maker *, int value, int ctype, hone_dtype raw);
+
+/* tile_join.c: several instructions as one */
+void hone_tile_join(hone_tile_maker *, const hone_tilecode *);
 #endif

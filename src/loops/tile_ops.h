@@ -12,6 +12,12 @@
    made of these. */
 #define HONE_TILE_PAIRS(make) make(add) make(sub) make(mul) make(max) make(min)
 enum { HONE_TILE_PAIRED = 5 };
+/* The ranges of quantized numbers that have a pass of their own. */
+enum { HONE_TILE_RANGES = 4 };
+#define HONE_TILE_RANGE                                      \
+    {                                                        \
+        {0, 255}, {-128, 127}, {0, 65535}, { -32768, 32767 } \
+    }
 typedef void hone_tile_op(int64_t n, void *d, const void *a, const void *b, const void *c);
 typedef struct {
     hone_tile_op *fn[HONE_FN_COUNT][HONE_CTYPES];
@@ -19,6 +25,9 @@ typedef struct {
     hone_tile_op *select[4];                      /* a: i32 */
     /* [first][second]: second(first(a, b), c), and second(c, first(a, b)) */
     hone_tile_op *pair[HONE_TILE_PAIRED][HONE_TILE_PAIRED][2];
+    /* min(max(round(a / s) + z, least), most), by range, and f32(i32(a) - z) * s: s is b's first element, z
+       that of c (NULL: 0), a float and an i32 */
+    hone_tile_op *quantize[HONE_TILE_RANGES], *dequantize;
     void (*fill[4])(int64_t n, void *d, const void *value);
     void (*take[4])(int64_t n, void *d, const void *s, int64_t stride);   /* d dense, s strided (bytes) */
     void (*spread[4])(int64_t n, void *d, int64_t stride, const void *s); /* d strided, s dense */
