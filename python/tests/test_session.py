@@ -252,8 +252,10 @@ def test_sequences_optionals_and_maps():
 
 def test_outputs_made_anew(model):
     """Whose shape is known only afterwards: what an earlier run gave stays as it was."""
-    session = hone.Session(model("g (float[n] x) => (int64[r, m] y, float[n] z) { y = NonZero(x)\n z = Neg(x) }"))
-    given = [np.array(x, np.float32) for x in ([1, 0, 2], [0, 3, 4], [5, 6, 0], [0, 0, 1], [7, 7, 7], [1, 0, 2])]
+    text = "g (float[n] x) => (int64[r, m] y, float[n] z) { y = NonZero(x)\n z = Neg(x) }"
+    session = hone.Session(model(text))
+    rows = [1, 0, 2], [0, 3, 4], [5, 6, 0], [0, 0, 1], [7, 7, 7], [1, 0, 2]
+    given = [np.array(row, np.float32) for row in rows]
     got = [session.run({"x": x}) for x in given]
     for x, (y, z) in zip(given, got):
         assert (y == np.nonzero(x)).all() and y.dtype == np.int64 and (z == -x).all()
@@ -275,7 +277,8 @@ def test_maps_of_classifiers(labels):
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
     session = hone.Session(helper.make_model(graph, opset_imports=opsets, ir_version=8))
     (names,) = labels.values()
-    given = [np.random.default_rng(k).random((n, 2), np.float32) for k, n in enumerate((3, 3, 3, 1, 1, 5000, 3))]
+    sizes = (3, 3, 3, 1, 1, 5000, 3)
+    given = [np.random.default_rng(k).random((n, 2), np.float32) for k, n in enumerate(sizes)]
     got = [session.run({"x": x})["y"] for x in given]
     for x, maps in zip(given, got):
         assert maps == [dict(zip(names, row)) for row in x.tolist()]

@@ -128,12 +128,12 @@ typedef struct {
     void (*body)(void *, int, int);
     void *arg;
     int members;
-    worker **out;     /* those not back yet, by member; the pool's lock guards it. NULL: nobody is called back */
+    worker **out; /* those not back yet, by member, guarded by the pool's lock. NULL: nobody is called back */
     atomic_uint away; /* workers not back yet, and CALLER_SLEEPS */
 } team;
 
 struct worker {
-    _Alignas(64) atomic_uint go; /* IDLE … QUIT; a worker makes WORK to AT_WORK, unless it is called back first */
+    _Alignas(64) atomic_uint go; /* IDLE … QUIT; a worker makes WORK AT_WORK, unless it is called back */
     team *team;
     int member;
     pthread_t thread;

@@ -15,8 +15,8 @@ int hone_cores(void); /* cores this process may use (affinity, cgroup quota) */
 /* Runs body on up to `threads` members (0: all cores); returns when all are back. Member 0 is the caller.
    Never fails: with no free worker the caller is alone. */
 void hone_team_run(int threads, void (*body)(void *arg, int member, int members), void *arg);
-/* The same for work that members take in turn until there is no more, without meeting: when the caller is back
-   nothing is left, and who has not begun by then (another process is on its core) is not waited for. */
+/* The same for work that members take in turn until there is no more, without meeting: when the caller is
+   back nothing is left, and who has not begun by then (another process is on its core) is not waited for. */
 void hone_team_share(int threads, void (*body)(void *arg, int member, int members), void *arg);
 /* Of n pieces of work, how many a thread takes at once: at least `least` (fewer are not worth a meeting), at
    most `most` (which stay in a cache), and so many that all threads have some and are done together. Never

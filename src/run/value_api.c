@@ -129,7 +129,8 @@ static bool same_keys(const hone_value *a, const hone_value *b) {
     if (a->dtype != HONE_DTYPE_STRING) return !a->bytes || !memcmp(a->data, b->data, a->bytes);
     const hone_string *const *x = a->data, *const *y = b->data;
     for (int64_t k = 0; k < a->dim[0]; k++)
-        if (x[k]->bytes != y[k]->bytes || (x[k]->bytes && memcmp(x[k]->text, y[k]->text, (size_t)x[k]->bytes)))
+        if (x[k]->bytes != y[k]->bytes ||
+            (x[k]->bytes && memcmp(x[k]->text, y[k]->text, (size_t)x[k]->bytes)))
             return false;
     return true;
 }
