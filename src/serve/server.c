@@ -26,11 +26,11 @@ struct hone_server {
     void *open[PROTOCOLS];
     bool quiet;
     atomic_bool stopping;
-    atomic_ullong carried, kept_at; /* bytes since memory was given back; when the last came */
+    atomic_ullong carried, kept_at;      /* bytes since memory was given back; when the last came */
     atomic_ullong span_from, span_bytes; /* the span under way */
     atomic_ullong most_bytes;            /* of a span, since memory was given back */
     atomic_ullong ended;                 /* versions of models, when it was looked at last */
-    char *keys;                     /* a line each */
+    char *keys;                          /* a line each */
     FILE *log;
     hone_serve_trace *trace;
 };
