@@ -142,8 +142,8 @@ HONE_API hone_status hone_map_create(hone_value *keys, hone_value *values, hone_
 HONE_API hone_status hone_maps_table(const hone_value *, hone_value **keys, hone_value **values);
 
 /* One call in place of several, for who has room of the right size and asks often. Copies the numbers of a
-   tensor to `to` where it lies on the host and is of this type and these dims; of such maps the values, [maps,
-   keys], where their keys are those of `keys`. Returns 1; or 0, and nothing is written. */
+   tensor to `to` where it lies on the host and is of this type and these dims; of such maps the values,
+   [maps, keys], where their keys are those of `keys`. Returns 1; or 0, and nothing is written. */
 HONE_API int hone_value_copy_to(const hone_value *, hone_dtype, const int64_t *dims, int rank, void *to);
 HONE_API int hone_maps_copy_to(const hone_value *, const hone_value *keys, hone_dtype, const int64_t *dims,
                                void *to);

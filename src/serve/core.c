@@ -287,6 +287,7 @@ hone_status hone_serve_core_named(hone_serve_core *c) {
 }
 /* After this no request is under way, and all models are gone. */
 void hone_serve_core_drain(hone_serve_core *c) { atomic_store(&c->health, HONE_SERVE_DRAINING); }
+void hone_serve_core_cut(hone_serve_core *c) { atomic_store(&c->cut, true); }
 void hone_serve_core_free(hone_serve_core *c) {
     if (!c) return;
     hone_serve_core_drain(c);

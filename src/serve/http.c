@@ -20,7 +20,7 @@
 
 /* POOL: beside a request's headers; libmicrohttpd clears all of a connection's memory after each request, so
    it is kept small. */
-enum { POOL = 16 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512 };
+enum { POOL = 16 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512, TOLD_MS = 200 };
 
 struct hone_http {
     hone_server *server;
@@ -28,7 +28,8 @@ struct hone_http {
     bool metrics; /* the port for Prometheus alone */
     int port;
     hone_acceptor door;
-    atomic_int calls; /* begun, and not wholly answered */
+    atomic_int calls;     /* begun, and not wholly answered */
+    atomic_int suspended; /* of them, those that wait for a model */
     atomic_bool draining;
     char *certificate, *key;
     pthread_mutex_t rating;
@@ -68,8 +69,10 @@ static void call_free(hone_http_call *c) {
     free(c->text.at), free(c);
 }
 void hone_http_release(hone_http_call *c) {
-    if (atomic_exchange(&c->state, HONE_CALL_DONE) == HONE_CALL_SUSPENDED)
-        MHD_resume_connection(c->connection);
+    hone_http *f = c->front; /* the call may be gone when it goes on */
+    if (atomic_exchange(&c->state, HONE_CALL_DONE) != HONE_CALL_SUSPENDED) return;
+    MHD_resume_connection(c->connection);
+    atomic_fetch_sub(&f->suspended, 1);
 }
 
 /* ---- answers ---- */
@@ -345,9 +348,12 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
         if (c->reply) atomic_store(&c->state, HONE_CALL_DONE);
         else if (atomic_load(&c->state) != HONE_CALL_DONE) {
             int submitted = HONE_CALL_SUBMITTED;
+            atomic_fetch_add(&f->suspended, 1);
             MHD_suspend_connection(connection);
-            if (!atomic_compare_exchange_strong(&c->state, &submitted, HONE_CALL_SUSPENDED))
+            if (!atomic_compare_exchange_strong(&c->state, &submitted, HONE_CALL_SUSPENDED)) {
                 MHD_resume_connection(connection);
+                atomic_fetch_sub(&f->suspended, 1);
+            }
             return MHD_YES;
         }
     }
@@ -477,6 +483,11 @@ static void front_free(hone_http *f) {
     for (int k = 0; k < 2; k++)
         if (f->stop[k] >= 0) close(f->stop[k]);
     hone_accept_end(&f->door);
+    /* libmicrohttpd ends the process where a connection is still suspended: what runs comes to its end, and is
+       given a moment to be told */
+    const struct timespec moment = {0, 1000000};
+    while (f->daemon && atomic_load(&f->suspended)) nanosleep(&moment, NULL);
+    for (int k = 0; f->daemon && k < TOLD_MS && atomic_load(&f->calls); k++) nanosleep(&moment, NULL);
     if (f->daemon) MHD_stop_daemon(f->daemon);
     pthread_mutex_destroy(&f->connecting), pthread_mutex_destroy(&f->rating);
     free(f->certificate), free(f->key), free(f);

@@ -136,6 +136,7 @@ struct hone_serve_core {
     int n_entries;
     atomic_int health;
     atomic_int under_way; /* requests submitted and not done */
+    atomic_bool cut;      /* the time to stop is over: what waits in a queue is refused */
     /* the keeper: loads, unloads, watches, ends versions that nobody holds */
     pthread_t keeper;
     bool kept;
@@ -144,9 +145,9 @@ struct hone_serve_core {
     hone_serve_task *task, **last_task;
     hone_serve_version *dead;
     atomic_ullong ended; /* versions, so far */
-    int round;          /* of looking at ensembles */
-    bool go, quit;      /* it may begin to load; it is to end */
-    int wake[2], watch; /* a pipe that wakes the keeper; inotify, or -1 */
+    int round;           /* of looking at ensembles */
+    bool go, quit;       /* it may begin to load; it is to end */
+    int wake[2], watch;  /* a pipe that wakes the keeper; inotify, or -1 */
     uint64_t began_ns;
     hone_serve_shared *shared; /* regions that clients registered */
 };
@@ -156,6 +157,7 @@ hone_status hone_serve_core_start(const hone_server_options *, hone_serve_core *
 void hone_serve_core_go(hone_serve_core *);           /* loads the repository; back when that is done */
 hone_status hone_serve_core_named(hone_serve_core *); /* what was asked for by its name is there */
 void hone_serve_core_drain(hone_serve_core *);
+void hone_serve_core_cut(hone_serve_core *); /* what runs comes to its end, what waits is refused */
 void hone_serve_core_free(hone_serve_core *);
 void hone_serve_tell(hone_serve_core *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void hone_serve_wake(hone_serve_core *);

@@ -239,18 +239,21 @@ static hone_serve_request *take(hone_serve_version *v) {
     mend_last(v);
     return first;
 }
-/* Those that waited longer than they may, and those that nobody waits for. */
+/* Those that waited longer than they may, and those that nobody waits for; all, where the server's time to
+   stop is over. */
 static hone_serve_request *expired(hone_serve_version *v, uint64_t now) {
     hone_serve_request *late = NULL;
+    const bool cut = atomic_load(&v->core->cut);
     for (hone_serve_request **at = &v->first; *at;) {
         hone_serve_request *r = *at;
         const bool cancelled = atomic_load(&r->cancelled);
-        if (!cancelled && (!r->timeout_us || now - r->times.queued < r->timeout_us * 1000)) {
+        if (!cancelled && !cut && (!r->timeout_us || now - r->times.queued < r->timeout_us * 1000)) {
             at = &r->next;
             continue;
         }
         *at = r->next, v->waiting--;
         if (cancelled) hone_serve_fail(&r->error, 499, "the client does not wait for it");
+        else if (cut) hone_serve_fail(&r->error, 503, "the server has stopped");
         else
             hone_serve_fail(&r->error, 503,
                             "request timeout expired: it waited %llu us in the queue of model '%s'",
@@ -337,7 +340,7 @@ void hone_serve_submit(hone_serve_request *r) {
     if (v->ragged.on) hone_serve_ragged_fill(r);
     pthread_mutex_lock(&v->lock);
     hone_serve_instance *i;
-    const bool room = v->waiting < v->way.queue;
+    const bool cut = atomic_load(&core->cut), room = !cut && v->waiting < v->way.queue;
     if (room && hone_serve_sequence_enter(r)) {
         r->times.done = hone_serve_now();
         count_request(&v->counts, r);
@@ -345,7 +348,8 @@ void hone_serve_submit(hone_serve_request *r) {
         hone_serve_answer(core, r);
         return;
     }
-    if (r->inline_ok && v->way.quick && !v->first && (i = idle(v)) && hone_serve_sequence_free_now(r)) {
+    if (room && r->inline_ok && v->way.quick && !v->first && (i = idle(v)) &&
+        hone_serve_sequence_free_now(r)) {
         i->busy = true, v->running++;
         hone_serve_sequence_take(r);
         pthread_mutex_unlock(&v->lock);
@@ -353,8 +357,11 @@ void hone_serve_submit(hone_serve_request *r) {
         return;
     }
     if (!room) {
-        hone_serve_fail(&r->error, 503, "the queue of model '%s' is full (%d requests wait); try again later",
-                        v->name, v->waiting);
+        if (cut) hone_serve_fail(&r->error, 503, "the server has stopped");
+        else
+            hone_serve_fail(&r->error, 503,
+                            "the queue of model '%s' is full (%d requests wait); try again later", v->name,
+                            v->waiting);
         r->error.retry_after = retry_after(v);
         r->times.done = hone_serve_now(), v->counts.rejected++;
         count_request(&v->counts, r);
