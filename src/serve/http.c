@@ -483,8 +483,8 @@ static void front_free(hone_http *f) {
     for (int k = 0; k < 2; k++)
         if (f->stop[k] >= 0) close(f->stop[k]);
     hone_accept_end(&f->door);
-    /* libmicrohttpd ends the process where a connection is still suspended: what runs comes to its end, and is
-       given a moment to be told */
+    /* libmicrohttpd ends the process where a connection is still suspended: what runs comes to its end, and
+       is given a moment to be told */
     const struct timespec moment = {0, 1000000};
     while (f->daemon && atomic_load(&f->suspended)) nanosleep(&moment, NULL);
     for (int k = 0; f->daemon && k < TOLD_MS && atomic_load(&f->calls); k++) nanosleep(&moment, NULL);
