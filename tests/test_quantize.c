@@ -353,6 +353,74 @@ static void biases(void **state) {
         unlink(made), unlink(path);
     }
 }
+/* What weights have in other units comes back with them, and goes when all is forgotten. */
+static void units_aside(void **state) {
+    (void)state;
+    const int64_t one = 1;
+    hone_quant_layer l = {.units = 0};
+    hone_value *v[2];
+    for (int k = 0; k < 2; k++) assert_int_equal(hone_value_tensor(HONE_DTYPE_I8, &one, 1, v + k), HONE_OK);
+    l.bytes = v[0], l.fitted = true;
+    hone_quant_layer_units(&l, 2);
+    assert_true(!l.bytes && !l.fitted && l.units == 2);
+    l.bytes = v[1];
+    hone_quant_layer_units(&l, 0);
+    assert_true(l.bytes == v[0] && l.fitted);
+    hone_quant_layer_units(&l, 0);
+    assert_true(l.bytes == v[0]);
+    hone_quant_layer_units(&l, 2);
+    assert_true(l.bytes == v[1] && !l.fitted);
+    hone_quant_layer_forget(&l);
+    hone_quant_layer_units(&l, 0);
+    assert_null(l.bytes);
+}
+/* Weights are fitted before it is asked which layers hurt; ranges are looked at in the whole model; biases
+   are asked once more where many layers of noise stand behind each other. */
+static void in_the_whole(void **state) {
+    (void)state;
+    enum { LAYERS = 10 };
+    char text[6000] = "graph g (x: f32[batch, 3, 10, 10]) -> y { w: f32[3, 3, 3, 3] = random(2, -0.5, 0.5); "
+                      "b: f32[3] = random(7, -0.3, 0.3); v: f32[4, 3, 1, 1] = random(1, -1, 1); ",
+         from[8] = "x", *report = NULL;
+    for (int k = 0; k < LAYERS; k++) {
+        char line[200];
+        snprintf(line, sizeof line, "c%d = Conv(%s, w, b) {pads: [1, 1, 1, 1]}; r%d = Relu(c%d); ", k, from,
+                 k, k);
+        strcat(text, line), snprintf(from, sizeof from, "r%d", k);
+    }
+    snprintf(text + strlen(text), 100, "y = Conv(%s, v); }", from);
+    write_text(text);
+    hone_quantizing w = {.data = {SAMPLES, sample, NULL}, .threads = 1, .target = "size"};
+    w.metric = "sqnr", w.max_drop = 45;
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    const char *fitted = strstr(report, "weights rounded by what"),
+               *hurt = strstr(report, "hurt most in f32");
+    assert_true(fitted && hurt && fitted < hurt);
+    assert_non_null(strstr(report, "model reads\", \"kept\": true"));
+    assert_true(number_of(strstr(report, "\"macs_int8\""), "loss") <= -45); /* of what is written at last */
+    hone_text_release(report), unlink(made), unlink(path);
+    write_net();
+    w.metric = NULL, w.float_share = 1e-9;
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    const char *ranges = strstr(report, "ranges, in the whole model, for ");
+    if (!ranges || strncmp(strchr(ranges, '"'), "\", \"kept\": true", 15) != 0) fail_msg("%s", report);
+    hone_text_release(report), unlink(made), unlink(path);
+}
+/* Many rows of shares a sample: those of a rarer class say how good it is; a budget may be set by them. */
+static void rarer_classes(void **state) {
+    (void)state;
+    char *report = NULL;
+    write_text("graph g (x: f32[batch, 3, 10, 10]) -> y { w: f32[2, 3, 3, 3] = random(2, -0.5, 0.5); "
+               "b: f32[2] = {0.9, -0.9}; n: i64[3] = {0, 2, 64}; c = Conv(x, w, b); r = Reshape(c, n); "
+               "t = Transpose(r) {perm: [0, 2, 1]}; y = Softmax(t) {axis: -1}; }");
+    hone_quantizing w = {.data = {SAMPLES, sample, NULL}, .threads = 1, .target = "size"};
+    w.metric = "top1", w.max_drop = 0.2;
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    const double top1 = number_of(report, "top1");
+    if (!(top1 > 0.8 && top1 <= 1 && fabs(number_of(report, "loss") - 1 + top1) < 1e-4))
+        fail_msg("%s", report);
+    hone_text_release(report), unlink(made), unlink(path);
+}
 /* By default no model is made slower: whatever integers bring here, layers were timed, and a model that they
    slow down is left in floats. */
 static void times_decide(void **state) {
@@ -477,7 +545,7 @@ static void memory_ends(void **state) {
         {.data = {4, sample, NULL}, .threads = 1, .form = "dynamic", .metric = "cosine", .max_drop = 1}};
     for (size_t w = 0; w < sizeof wish / sizeof *wish; w++) {
         bool whole = false;
-        for (int64_t k = 0; !whole && k < 400000; k += 1 + (SLOW ? k : k / (w ? 3 : 6))) {
+        for (int64_t k = 0; !whole && k < 400000; k += 1 + (SLOW ? k : k / (w ? 3 : 5))) {
             hone_alloc_fail_after(k);
             const hone_status s = hone_quantize(path, wish + w, made, &report);
             hone_alloc_fail_after(-1);
@@ -620,6 +688,9 @@ int main(void) {
         cmocka_unit_test(rewrites),
         cmocka_unit_test(models),
         cmocka_unit_test(biases),
+        cmocka_unit_test(units_aside),
+        cmocka_unit_test(in_the_whole),
+        cmocka_unit_test(rarer_classes),
         cmocka_unit_test(times_decide),
         cmocka_unit_test(time_ends),
         cmocka_unit_test(cache),

@@ -180,8 +180,8 @@ hone_status hone_quant_pace_whole(hone_quant_search *q, double *ns) {
     hone_free(of), hone_free(at.ns);
     return s;
 }
-/* The whole of both in turns, the least of each: what else runs on the machine hardly shows, as it does in the
-   time that passes. */
+/* The whole of both in turns, the least of each: what else runs on the machine hardly shows, as it does in
+   the time that passes. */
 hone_status hone_quant_pace_both(hone_quant_search *q, double *floats, double *ints) {
     int32_t *of = layers_by_node(q->plan);
     pacing at = {q->plan, of, hone_alloc(sizeof(double) * (size_t)(q->plan->layer.n + 1))};

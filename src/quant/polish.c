@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   polish: what was decided by parts is looked at again in the whole. A range was chosen by the nodes that read
-   it, all before them in floats; which layers stay f32 by how much each hurts alone. Both change once all
-   the others are integers, too.
+   polish: what was decided by parts is looked at again in the whole. A range was chosen by the nodes that
+   read it, all before them in floats; which layers stay f32 by how much each hurts alone. Both change once
+   all the others are integers, too.
 
         ranges      those whose layers lose most: the other observers' ranges, and the one that is there a
                     little narrower and wider, each in the model as it stands, one after the other
@@ -18,15 +18,15 @@
 #include "quant/calibrate.h"
 #include "quant/search.h"
 
-enum { TRIALS = 64, ROUNDS = 2 };
-#define BETTER 0.99 /* of the noise: less is chance */
+enum { TRIALS = 48, ROUNDS = 2, FEW = 6 /* samples, for floats */ };
+#define BETTER 0.97 /* of the noise: less is chance */
 
-/* On the samples that tune. */
-static hone_status noise_now(hone_quant_search *q, double *noise) {
+/* On the samples that tune, the first `most` of them; 0: all. */
+static hone_status noise_now(hone_quant_search *q, int most, double *noise) {
     hone_graph *g = NULL;
     hone_quant_score score;
     HONE_TRY(hone_quant_rewrite(q->plan, q->job->library, &g));
-    HONE_TRY(hone_quant_judge_graph(&q->tune, g, 0, &score));
+    HONE_TRY(hone_quant_judge_graph(&q->tune, g, most, &score));
     *noise = score.noise;
     return HONE_OK;
 }
@@ -87,7 +87,7 @@ hone_status hone_quant_polish_ranges(hone_quant_search *q) {
     for (int k = 0; k < p->class.n && !s; k++)
         was[k] = p->class.at[k].range, from[k] = p->class.at[k].observer;
     const int n = s ? 0 : worst(p, order);
-    if (!s) s = noise_now(q, &best);
+    if (!s) s = noise_now(q, 0, &best);
     for (int k = 0; k < n && tried < TRIALS && best > 0 && !s; k++) {
         hone_quant_class *c = p->class.at + order[k].class;
         hone_range range[HONE_OBSERVERS + 4];
@@ -101,7 +101,7 @@ hone_status hone_quant_polish_ranges(hone_quant_search *q) {
             if (hone_quant_late(q->job, 0.8, "some ranges, in the whole model")) break;
             s = hone_quant_tell(q->job, 0.4, "ranges, in the whole model");
             c->range = range[i], c->observer = whose[i];
-            if (!s) s = noise_now(q, &now);
+            if (!s) s = noise_now(q, 0, &now);
             if (!s && now < BETTER * best) best = now, moved = true;
             else c->range = kept, c->observer = kept_from;
         }
@@ -127,7 +127,7 @@ hone_status hone_quant_polish_ranges(hone_quant_search *q) {
 static hone_status in_the_whole(hone_quant_search *q, double *adds) {
     hone_quant_plan *p = q->plan;
     double now = 0;
-    HONE_TRY(noise_now(q, &now));
+    HONE_TRY(noise_now(q, FEW, &now));
     for (int k = 0; k < p->layer.n; k++) {
         hone_quant_layer *l = p->layer.at + k;
         double other = 0;
@@ -138,7 +138,7 @@ static hone_status in_the_whole(hone_quant_search *q, double *adds) {
         }
         HONE_TRY(hone_quant_tell(q->job, 0.9, "each layer in the whole model"));
         l->stays = !l->stays;
-        const hone_status s = noise_now(q, &other);
+        const hone_status s = noise_now(q, FEW, &other);
         l->stays = !l->stays;
         if (s) return s;
         adds[k] = l->stays ? other - now : now - other;

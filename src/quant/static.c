@@ -17,7 +17,7 @@
 #include "quant/judge.h"
 #include "quant/search.h"
 
-enum { TUNE = 6 /* samples by which what was decided by parts is looked at again (polish.c) */ };
+enum { TUNE = 12 /* samples by which what was decided by parts is looked at again (polish.c) */ };
 
 /* ---- samples ------------------------------------------------------------------------------------------- */
 /* The first for calibration, those behind them to judge. */
