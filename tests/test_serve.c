@@ -594,12 +594,13 @@ static void batches(void **state) {
     hone_server_free(s);
 }
 /* Requests whose inputs disagree about rows, and a first dim that the model states: no batch is made of the
-   ones, and the others are refused. */
+   ones, and the others are refused. The queue would wait ten seconds for company, or until there are
+   8 rows, as many as four requests of two (or three of three) have: were they joined, all would be there. */
 static void rows_of_inputs(void **state) {
     enum { MANY = 4 };
     static const char config[] =
-        "{\"max_batch_size\": 8, \"dynamic_batching\": {\"max_queue_delay_microseconds\": 200000, "
-        "\"preferred_batch_size\": [8]}, \"instance_group\": [{\"count\": 1}]}";
+        "{\"max_batch_size\": 8, \"dynamic_batching\": {\"max_queue_delay_microseconds\": 10000000, "
+        "\"preferred_batch_size\": [6, 8]}, \"instance_group\": [{\"count\": 1}]}";
     const struct {
         const char *name, *dims, *config;
     } models[] = {{"pairs", "N 2", config}, {"three", "3 2", NULL}};
@@ -624,7 +625,7 @@ static void rows_of_inputs(void **state) {
     const int port = hone_server_port(s, "http");
     int fd[MANY];
     char body[512], request[1024];
-    for (int k = 0; k < MANY; k++) { /* all at once, for the first waits for company */
+    for (int k = 0; k < MANY; k++) { /* before any answer is read */
         const int v = 10 * k;
         const int n = snprintf(body, sizeof body,
                                "{\"inputs\":[{\"name\":\"a\",\"shape\":[2,2],\"datatype\":\"FP32\",\"data\":["
@@ -647,6 +648,10 @@ static void rows_of_inputs(void **state) {
         if (!strstr(a.body, p) || !strstr(a.body, q)) fail_msg("%s and %s are due: %s", p, q, a.body);
         close(fd[k]);
     }
+    assert_int_equal(get(port, "/v2/models/pairs/stats", &a), 200);
+    const char *runs = strstr(a.body, "\"execution_count\":");
+    assert_non_null(runs);
+    if (atoi(runs + 18) != MANY) fail_msg("%d requests, each a run of its own: %s", MANY, a.body);
     const char *few =
         "{\"inputs\":[{\"name\":\"a\",\"shape\":[2,2],\"datatype\":\"FP32\",\"data\":[1,2,3,4]},"
         "{\"name\":\"b\",\"shape\":[3,2],\"datatype\":\"FP32\",\"data\":[1,2,3,4,5,6]}]}";
