@@ -131,8 +131,8 @@ static double constant(const char *of, const char *name) {
     hone_graph_destroy(g);
     return x;
 }
-/* Whether x / scale may be rounded to either of two numbers: x is known to within `off`, and the quotient is a
-   float before it is rounded. */
+/* Whether x / scale may be rounded to either of two numbers: x is known to within `off`, and the quotient is
+   a float before it is rounded. */
 static const double ROUNDING = 16 * 0x1p-24; /* of sums, of the sum of the terms' magnitudes */
 static bool either(double x, double off, double scale) {
     const double s = x / scale, e = off / scale + 0x1p-24 * fabs(s);
