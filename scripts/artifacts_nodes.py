@@ -135,6 +135,15 @@ def wrong(got, want, loose):
                                                                 else FLOAT) else None
 
 
+def unwrapped(piece, got, want):
+    """ONNX Runtime's numbers, but for those that went round: its QLinearSoftmax makes a probability of one
+    256 steps of 1/256, and those 0 where the largest number is meant (a row of one element: all 0)."""
+    if not any(n.op_type == "QLinearSoftmax" for n in piece) or got.shape != want.shape:
+        return want
+    limits = numpy.iinfo(want.dtype)
+    return numpy.where((got == limits.max) & (want == limits.min), got, want)
+
+
 def loose(node):
     return node.op_type == "DynamicQuantizeLSTM" or any(a.name == "accuracy_level" and a.i == 4
                                                         for a in node.attribute)
@@ -177,7 +186,7 @@ def check(folder, work, run):
         else:
             for (mine, name), value in zip(writes, got):
                 piece = some[int(mine.split(":")[0])]
-                told = wrong(value, values[name], any(loose(n) for n in piece))
+                told = wrong(value, unwrapped(piece, value, values[name]), any(loose(n) for n in piece))
                 if told:
                     found.append((True, core(piece), told))
 
