@@ -390,7 +390,7 @@ static void in_the_whole(void **state) {
     }
     snprintf(text + strlen(text), 100, "y = Conv(%s, v); }", from);
     write_text(text);
-    hone_quantizing w = {.data = {SAMPLES, sample, NULL}, .threads = 1, .target = "size"};
+    hone_quantizing w = {.data = {24, sample, NULL}, .threads = 1, .target = "size"};
     w.metric = "sqnr", w.max_drop = 45;
     if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
     const char *fitted = strstr(report, "weights rounded by what"),
