@@ -98,6 +98,7 @@ static void conv(void **state) {
 /* pixels as columns, whatever lies how: results channels last and not, groups, one way only, bands cut */
 static void few_channels(void **state) {
     (void)state;
+    tactic = "direct conv";
     EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int g = draw(1, 2), c = g * draw(1, 4), m = g * draw(1, draw(0, 1) ? 8 : 20), o = draw(1, 3),
             kh = draw(1, 5), kw = draw(2, 7), sh = draw(1, 2), sw = draw(1, 3), dh = draw(1, 2),
