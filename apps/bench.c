@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/round.h"
 #include "commands.h"
 #include "hone/tools.h"
 #include "load.h"
@@ -120,7 +119,7 @@ typedef struct {
 static int block(const hone_bench *b, turns *t, hone_worker *w, int side, double one_ms) {
     enum { LONG_MS = 50 }; /* cold caches are no part of so long a run */
     hone_times *all = &t->times[side];
-    int runs = hone_ceil_div(b->runs, t->rounds), before = all->n;
+    int runs = (b->runs + t->rounds - 1) / t->rounds, before = all->n;
     int rc = one_ms < LONG_MS ? hone_worker_run(w, 1, 0, NULL) : 0;
     if (!rc) rc = hone_worker_run(w, runs, runs ? 0 : b->seconds * 1000 / t->rounds, all);
     if (!rc) t->median[side][t->round] = hone_stats_median(all->ms + before, all->n - before);
@@ -133,7 +132,7 @@ static void decide(const hone_bench *b, turns *t, double start_ms, double one_ms
     double meant = b->seconds * 1000;
     t->rounds = b->runs ? (int)fmin(b->runs, ROUNDS) : (int)fmin(ROUNDS, fmax(ROUNDS_MIN, meant / one_ms));
     t->pairs = (int)fmax(1, fmin(fmin(PAIRS, t->rounds / 2), meant / start_ms));
-    t->rounds = hone_round_up(t->rounds, t->pairs); /* as many in each */
+    t->rounds = (t->rounds + t->pairs - 1) / t->pairs * t->pairs; /* as many in each */
 }
 
 /* Starts this program and the other, lets them take turns for a pair's rounds, and ends them. The first pair

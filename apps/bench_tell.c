@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/round.h"
 #include "bench.h"
 #include "hone/hone.h"
 #include "load.h"
@@ -327,7 +326,7 @@ static void put_maker(FILE *to, const hone_bench_result *r) {
 
 static void put_result(FILE *to, const hone_bench *b, const hone_bench_result *r) {
     const hone_stats *s = &r->stats;
-    int every = hone_ceil_div(s->n, SAMPLES);
+    int every = (s->n + SAMPLES - 1) / SAMPLES;
     fprintf(to, "{\"model\": ");
     hone_json_put_text(to, hone_model_shown(r->row.model), strlen(hone_model_shown(r->row.model)));
     hone_json_member_text(to, "device", b->device);

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/round.h"
 #include "net/random.h"
 #include "stats.h"
 #include "term.h"
@@ -220,7 +219,7 @@ static bool engine_open(engine *e) {
     const hone_traffic_level *l = e->level;
     int most = l->clients ? l->clients : e->t->connections;
     e->streams = e->t->protocol->streams;
-    e->connections = hone_ceil_div(most, e->streams);
+    e->connections = (most + e->streams - 1) / e->streams;
     e->link = (hone_traffic_link){done, e, e->t->request, e->t->requests, &e->t->target};
     e->connection = hone_must_alloc(sizeof *e->connection * (size_t)e->connections);
     e->slot = hone_must_alloc(sizeof *e->slot * (size_t)e->connections * (size_t)e->streams);
