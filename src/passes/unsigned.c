@@ -126,7 +126,7 @@ hone_status hone_pass_unsigned(hone_passing *p) {
     for (int v = 0; v < g->var.n; v++)
         c.is[v] = g->var.at[v].dtype == HONE_DTYPE_I8 && g->var.at[v].producer >= 0;
     for (int k = 0; k < g->out.n; k++) c.is[g->out.at[k]] = false;
-    while (narrowed(&c, false) | narrowed(&c, true)) {}
+    for (bool news = true; news;) news = narrowed(&c, false), news |= narrowed(&c, true);
     for (int v = 0; v < g->var.n; v++) any |= c.is[v];
     const hone_status s = any ? change(&c) : HONE_OK;
     hone_free(c.is);
