@@ -66,7 +66,7 @@ static bool shape(pieces *p, const hone_var *v) {
                 if (a->extent > 1) out.at[out.n++] = *a;
             } else if (a->extent % left == 0) { /* only its outer part */
                 a->extent /= left;
-                out.at[out.n++] = (piece){left, a->step * a->extent}, left = 1;
+                out.at[out.n++] = (piece){left, a->step * a->extent};
                 break;
             } else return false;
         }

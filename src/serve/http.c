@@ -314,7 +314,7 @@ static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, co
         hone_serve_fail(&c->error, 413, "the body has %lld bytes; at most %lld are taken",
                         (long long)c->length, (long long)o->max_body_bytes);
     if (!c->error.code && post && !c->raw) begin_unpacking(c);
-    if (!c->error.code && c->route->body) c->route->body(c);
+    if (!c->error.code && c->route && c->route->body) c->route->body(c);
     return c;
 }
 static enum MHD_Result step(void *front, struct MHD_Connection *connection, const char *url, const char *verb,

@@ -132,7 +132,7 @@ static void forget(const hone_serve_version *v, hone_serve_request *list) {
 }
 static bool run_together(hone_serve_instance *i, hone_serve_request *list, int64_t rows) {
     const hone_serve_version *v = i->version;
-    const size_t n = (size_t)(v->inputs + v->outputs);
+    const size_t n = (size_t)v->inputs + (size_t)v->outputs;
     hone_value **in = calloc(n + 1, sizeof *in), **out = in + v->inputs;
     if (!in) return false;
     bool good = gather(i, list, rows, in);
