@@ -528,6 +528,9 @@ typedef struct {
     const char *name;
     atomic_int *good, *wrong, *lost, *stop;
 } client;
+/* The server stops: a connection that the kernel has taken and the server never saw is reset then, so what was
+   said on one that had no answer yet was not accepted. */
+static atomic_bool stopping;
 static void *keep_asking(void *arg) {
     client *c = arg;
     float x[PIXELS], want[10];
@@ -535,16 +538,18 @@ static void *keep_asking(void *arg) {
     answer *a = malloc(sizeof *a);
     picture(c->seed, x), expect_of(x, want);
     int fd = join_port(c->port);
+    bool fresh = true;
     const size_t n = request_for(c->name, x, "", request, 8192);
     for (int k = 0; fd >= 0 && k < c->rounds && !atomic_load(c->stop); k++) {
         if (!say(fd, request, n) || !hear(fd, a)) {
-            atomic_fetch_add(c->lost, 1);
+            atomic_fetch_add(c->lost, !(fresh && atomic_load(&stopping)));
             break;
         }
+        fresh = false;
         atomic_fetch_add(answers(a, want) ? c->good : c->wrong, 1);
         if (strstr(a->head, "Connection: close")) {
             close(fd);
-            fd = join_port(c->port);
+            fd = join_port(c->port), fresh = true;
         }
     }
     if (fd >= 0) close(fd);
@@ -887,8 +892,10 @@ static void stops(void **state) {
         static crowd all;
         crowd_begin(&all, hone_server_port(s, "http"), "digits", 1 << 30);
         usleep(100000);
+        atomic_store(&stopping, true);
         assert_int_equal(hone_server_stop(s, 10000), 0);
         crowd_end(&all);
+        atomic_store(&stopping, false);
         assert_int_equal(atomic_load(&all.lost) + atomic_load(&all.wrong), 0);
         assert_true(atomic_load(&all.good) > 0);
         hone_server_free(s);

@@ -274,7 +274,7 @@ hone_status hone_server_stop(hone_server *s, int64_t most_ms) {
         if (hone_serve_now() >= until) break;
         nanosleep(&(struct timespec){0, 2000000}, NULL);
     }
-    if (s->core) hone_serve_core_cut(s->core);
+    if (s->core && left) hone_serve_core_cut(s->core);
     if (s->front) hone_front_end(s->front);
     for (int k = 0; k < PROTOCOLS; k++)
         if (s->open[k]) protocol(k)->end(s->open[k]), s->open[k] = NULL;
