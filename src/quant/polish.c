@@ -32,16 +32,8 @@ static hone_status noise_now(hone_quant_search *q, int most, double *noise) {
 }
 
 /* ---- ranges -------------------------------------------------------------------------------------------- */
-typedef struct {
-    int class;
-    double worth;
-} ranked;
-static int by_worth(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    return x->worth != y->worth ? (x->worth < y->worth) - (x->worth > y->worth) : x->class - y->class;
-}
 /* Classes that layers in integers read, those that lose most first; how many. */
-static int worst(const hone_quant_plan *p, ranked *to) {
+static int worst(const hone_quant_plan *p, hone_quant_ranked *to) {
     int n = 0;
     for (int k = 0; k < p->class.n; k++) {
         const hone_quant_class *c = p->class.at + k;
@@ -49,9 +41,9 @@ static int worst(const hone_quant_plan *p, ranked *to) {
         for (int l = 0; l < p->layer.n; l++)
             read |= !p->layer.at[l].stays && p->class_of[p->layer.at[l].x] == k;
         const double e = c->observer >= 0 ? c->error[c->observer] : NAN;
-        if (read) to[n++] = (ranked){k, e == e ? e : 0};
+        if (read) to[n++] = (hone_quant_ranked){k, e == e ? e : 0};
     }
-    qsort(to, (size_t)n, sizeof *to, by_worth);
+    qsort(to, (size_t)n, sizeof *to, hone_quant_by_worth);
     return n;
 }
 static bool alike(hone_range a, hone_range b) {
@@ -80,7 +72,7 @@ hone_status hone_quant_polish_ranges(hone_quant_search *q) {
     hone_quant_plan *p = q->plan;
     double best = 0;
     if (q->job->wish->observer) return HONE_OK; /* the caller's */
-    ranked *order = hone_alloc(sizeof *order * (size_t)(p->class.n + 1));
+    hone_quant_ranked *order = hone_alloc(sizeof *order * (size_t)(p->class.n + 1));
     hone_range *was = hone_alloc(sizeof *was * (size_t)(p->class.n + 1));
     int *from = hone_alloc(sizeof *from * (size_t)(p->class.n + 1)), changed = 0, tried = 0;
     hone_status s = order && was && from ? HONE_OK : hone_quant_no_memory();
@@ -89,7 +81,7 @@ hone_status hone_quant_polish_ranges(hone_quant_search *q) {
     const int n = s ? 0 : worst(p, order);
     if (!s) s = noise_now(q, 0, &best);
     for (int k = 0; k < n && tried < TRIALS && best > 0 && !s; k++) {
-        hone_quant_class *c = p->class.at + order[k].class;
+        hone_quant_class *c = p->class.at + order[k].k;
         hone_range range[HONE_OBSERVERS + 4];
         int whose[HONE_OBSERVERS + 4];
         const int some = others(p, c, range, whose);
@@ -146,17 +138,17 @@ static hone_status in_the_whole(hone_quant_search *q, double *adds) {
     return HONE_OK;
 }
 /* The layers that add most for their work stay f32, as many as `most` allows. */
-static bool choose(hone_quant_plan *p, const double *adds, double most, ranked *order) {
+static bool choose(hone_quant_plan *p, const double *adds, double most, hone_quant_ranked *order) {
     bool changed = false;
     double spent = 0, all = 0;
     for (int k = 0; k < p->layer.n; k++) all += p->layer.at[k].macs;
     for (int k = 0; k < p->layer.n; k++)
-        order[k] = (ranked){k, adds[k] / (p->layer.at[k].macs + all / 500 + 1e-9)};
-    qsort(order, (size_t)p->layer.n, sizeof *order, by_worth);
+        order[k] = (hone_quant_ranked){k, adds[k] / (p->layer.at[k].macs + all / 500 + 1e-9)};
+    qsort(order, (size_t)p->layer.n, sizeof *order, hone_quant_by_worth);
     for (int k = 0; k < p->layer.n; k++) {
-        hone_quant_layer *l = p->layer.at + order[k].class;
+        hone_quant_layer *l = p->layer.at + order[k].k;
         if (l->slow) continue;
-        const bool stays = adds[order[k].class] > 0 && spent + l->macs <= most;
+        const bool stays = adds[order[k].k] > 0 && spent + l->macs <= most;
         if (stays) spent += l->macs;
         changed |= stays != l->stays;
         l->stays = stays, l->why = stays ? "it hurts most for its work" : NULL;
@@ -166,7 +158,7 @@ static bool choose(hone_quant_plan *p, const double *adds, double most, ranked *
 hone_status hone_quant_polish_floats(hone_quant_search *q, double most) {
     hone_quant_plan *p = q->plan;
     double *adds = hone_alloc(sizeof *adds * (size_t)(p->layer.n + 1));
-    ranked *order = hone_alloc(sizeof *order * (size_t)(p->layer.n + 1));
+    hone_quant_ranked *order = hone_alloc(sizeof *order * (size_t)(p->layer.n + 1));
     const char **was = hone_alloc(sizeof *was * (size_t)(p->layer.n + 1));
     hone_status s = adds && order && was ? HONE_OK : hone_quant_no_memory();
     for (int round = 0; round < ROUNDS && !s; round++) {

@@ -139,20 +139,15 @@ static hone_status sensitivity(hone_quant_search *q) {
     for (int k = 0; k < p->layer.n; k++) p->layer.at[k].stays = p->layer.at[k].why != NULL;
     return s;
 }
-typedef struct {
-    int layer;
-    double worth;
-} place;
-static int by_worth(const void *a, const void *b) {
-    const place *x = a, *y = b;
-    return x->worth != y->worth ? (x->worth < y->worth) - (x->worth > y->worth)
-                                : (x->layer > y->layer) - (x->layer < y->layer);
+int hone_quant_by_worth(const void *a, const void *b) {
+    const hone_quant_ranked *x = a, *y = b;
+    return x->worth != y->worth ? (x->worth < y->worth) - (x->worth > y->worth) : x->k - y->k;
 }
 /* The first n of the order stay f32, as far as their work is allowed. */
-static double float_first(hone_quant_plan *p, const place *order, int n, double most) {
+static double float_first(hone_quant_plan *p, const hone_quant_ranked *order, int n, double most) {
     double spent = 0;
     for (int k = 0; k < p->layer.n; k++) {
-        hone_quant_layer *l = p->layer.at + order[k].layer;
+        hone_quant_layer *l = p->layer.at + order[k].k;
         if (l->slow) continue; /* and costs nothing */
         const bool fits = k < n && spent + l->macs <= most;
         if (fits) spent += l->macs;
@@ -167,24 +162,24 @@ static double saves(const hone_quant_search *q, const hone_quant_layer *l, bool 
     return l->float_ns > 0 && !work ? fmax(l->float_ns - l->int_ns, 0) : l->macs;
 }
 /* Those that hurt most for what they save come first; NULL: no memory. */
-static place *order_of(const hone_quant_search *q, bool work) {
+static hone_quant_ranked *order_of(const hone_quant_search *q, bool work) {
     const hone_quant_plan *p = q->plan;
-    place *order = hone_alloc(sizeof *order * (size_t)p->layer.n);
+    hone_quant_ranked *order = hone_alloc(sizeof *order * (size_t)p->layer.n);
     double saved = 0;
     if (!order) return NULL;
     for (int k = 0; k < p->layer.n; k++) saved += p->layer.at[k].slow ? 0 : saves(q, p->layer.at + k, work);
     /* what hardly saves anything costs something too: its neighbours' roundings */
     for (int k = 0; k < p->layer.n; k++) {
         const hone_quant_layer *l = p->layer.at + k;
-        order[k] = (place){k, l->slow ? -1 : l->noise / (saves(q, l, work) + saved / 200 + 1e-9)};
+        order[k] = (hone_quant_ranked){k, l->slow ? -1 : l->noise / (saves(q, l, work) + saved / 200 + 1e-9)};
     }
-    qsort(order, (size_t)p->layer.n, sizeof *order, by_worth);
+    qsort(order, (size_t)p->layer.n, sizeof *order, hone_quant_by_worth);
     return order;
 }
 /* The fewest of an order that are enough: by doubling, then between the last two. Where none is, as many as
    are best; *best_n stays as it is where none is better than `best`. */
-static hone_status fewest(hone_quant_search *q, const place *order, double most, hone_quant_score *best,
-                          int *best_n, bool *found) {
+static hone_status fewest(hone_quant_search *q, const hone_quant_ranked *order, double most,
+                          hone_quant_score *best, int *best_n, bool *found) {
     hone_quant_plan *p = q->plan;
     static const char late[] = "which layers stay f32, to the fewest";
     hone_quant_score now;
@@ -220,7 +215,7 @@ static hone_status choose_floats(hone_quant_search *q) {
     double all = 0, share = q->job->wish->float_share;
     if (!(share > 0)) share = q->metric.name ? 1 : 0.15;
     for (int k = 0; k < p->layer.n; k++) all += p->layer.at[k].macs;
-    place *order[2] = {order_of(q, false), order_of(q, true)};
+    hone_quant_ranked *order[2] = {order_of(q, false), order_of(q, true)};
     hone_status s = order[0] && order[1] ? HONE_OK : hone_quant_no_memory();
     hone_quant_score best = q->score;
     int n = 0, which = 0;
@@ -266,7 +261,7 @@ static hone_status put_mixture(hone_quant_search *q, const char *what) {
 /* From all layers in integers to none, twice as many floats each time, and back to where the plan was. */
 static hone_status mixtures(hone_quant_search *q) {
     hone_quant_plan *p = q->plan;
-    place *order = order_of(q, false);
+    hone_quant_ranked *order = order_of(q, false);
     hone_quant_layer *was = hone_alloc(sizeof *was * (size_t)p->layer.n);
     hone_status s = order && was ? HONE_OK : hone_quant_no_memory();
     for (int k = 0; k < p->layer.n && !s; k++) was[k] = p->layer.at[k], p->layer.at[k].slow = false;

@@ -20,6 +20,12 @@ typedef struct {
     hone_text tried;         /* out: JSON objects, what was tried and what came of it */
     hone_text mixtures;      /* likewise, with wish->detail: from all layers in integers to none */
 } hone_quant_search;
+/* A layer or a class and what it is worth. For qsort: the most first, ties in order. */
+typedef struct {
+    int k;
+    double worth;
+} hone_quant_ranked;
+int hone_quant_by_worth(const void *, const void *);
 hone_status hone_quant_search_run(hone_quant_search *) HONE_CHECKED;
 /* The plan as it stands, on the first `most` samples that judge; 0: all. */
 hone_status hone_quant_search_judge(hone_quant_search *, int most, hone_quant_score *out) HONE_CHECKED;
