@@ -75,8 +75,7 @@ void hone_forest_ask(const hone_forest *f, const hone_value *x, int64_t row, int
         const hone_tree_node *n = f->node.at + f->root.at[k];
         while (n->mode != HONE_TREE_LEAF)
             n = f->node.at + (takes(f, n, hone_score_number(x, row * columns + n->feature)) ? n->yes : n->no);
-        /* converters repeat a lone target's weight */
-        const int64_t end = f->targets == 1 && n->no > n->yes ? n->yes + 1 : n->no;
+        const int64_t end = hone_tree_weights_end(f, n);
         for (int64_t w = n->yes; w < end; w++) {
             hone_tree_weight v = f->weight.at[w];
             double *to = score + v.target;

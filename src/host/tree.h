@@ -46,4 +46,9 @@ void hone_forest_ask(const hone_forest *, const hone_value *x, int64_t row, int6
    ("class_"). */
 hone_status hone_forest_from_v5(const hone_host_call *, hone_forest *) HONE_CHECKED;
 hone_status hone_forest_from_v3(const hone_host_call *, const char *prefix, hone_forest *) HONE_CHECKED;
+
+/* Where the weights of a leaf that count end: converters repeat a lone target's. */
+static inline int64_t hone_tree_weights_end(const hone_forest *f, const hone_tree_node *leaf) {
+    return f->targets == 1 && leaf->no > leaf->yes ? leaf->yes + 1 : leaf->no;
+}
 #endif

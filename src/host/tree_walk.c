@@ -102,10 +102,6 @@ static bool fill_place(making *m, pending p, bool *good) {
            push_place(m, exchanged(n) ? n->yes : n->no, p.deep + 1);
 }
 
-/* The weights of a leaf that count: converters repeat a lone target's, as hone_forest_ask knows. */
-static int64_t weights_end(const making *m, const hone_tree_node *leaf) {
-    return m->f->targets == 1 && leaf->no > leaf->yes ? leaf->yes + 1 : leaf->no;
-}
 /* Each leaf has one weight, and a tree's all go to one target: *alone, and then w->lone and w->goal. */
 static bool put_alone(making *m, bool *alone) {
     hone_walk *w = m->w;
@@ -119,7 +115,8 @@ static bool put_alone(making *m, bool *alone) {
             if (m->leaf.at[k] < 0) continue;
             const hone_tree_node *leaf = m->f->node.at + m->leaf.at[k];
             const hone_tree_weight *v = m->f->weight.at + leaf->yes;
-            *alone = weights_end(m, leaf) == leaf->yes + 1 && (w->goal[t] < 0 || w->goal[t] == v->target);
+            *alone = hone_tree_weights_end(m->f, leaf) == leaf->yes + 1 &&
+                     (w->goal[t] < 0 || w->goal[t] == v->target);
             if (*alone) w->lone[k] = v->weight, w->goal[t] = (int32_t)v->target;
         }
     }
@@ -140,7 +137,7 @@ static bool put_weights(making *m) {
             if (pass) w->weight[k] = (int32_t)n;
             if (m->leaf.at[k] < 0) continue;
             const hone_tree_node *leaf = m->f->node.at + m->leaf.at[k];
-            for (int64_t q = leaf->yes; q < weights_end(m, leaf); q++, n++)
+            for (int64_t q = leaf->yes; q < hone_tree_weights_end(m->f, leaf); q++, n++)
                 if (pass)
                     w->value[n] = m->f->weight.at[q].weight,
                     w->target[n] = (int32_t)m->f->weight.at[q].target;
