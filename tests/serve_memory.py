@@ -4,10 +4,10 @@
 # serve_memory.py HONE
 import sys
 
-from onnx_bytes import field, port
+from onnx_bytes import wide
 
 del sys.path[0]  # html.py lies here, and is not the html that others want
-import base64, json, os, signal, struct, subprocess, tempfile, urllib.error, urllib.request
+import base64, json, os, signal, subprocess, tempfile, urllib.error, urllib.request
 
 hone = sys.argv[1]
 failed = []
@@ -17,24 +17,6 @@ def check(what, good):
     print(("ok      " if good else "FAILED  ") + what, flush=True)
     if not good:
         failed.append(what)
-
-
-def wide(n):  # x[rows, 1] times w[1, n], Softmax, times v[n, 1]: 8 n bytes of weights, 4 n a row between
-    def constant(name, dims):
-        return (
-            b"".join(field(1, d) for d in dims)
-            + field(2, 1)
-            + field(8, name)
-            + field(9, struct.pack("<f", 0.5) * n)
-        )
-
-    nodes = [("MatMul", "xw", "t"), ("Softmax", "t", "s"), ("MatMul", "sv", "y")]
-    graph = b"".join(
-        field(1, b"".join(field(1, i) for i in ins) + field(2, out) + field(4, op)) for op, ins, out in nodes
-    )
-    graph += field(2, "g") + field(5, constant("w", [1, n])) + field(5, constant("v", [n, 1]))
-    graph += field(11, port("x", 1, ["n", 1])) + field(12, port("y", 1, ["n", 1]))
-    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
 
 
 def ask(path, body=None):

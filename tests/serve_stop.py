@@ -2,33 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # SIGTERM while more is under way than --grace allows:     serve_stop.py HONE
 # What runs is answered, what waits is refused with 503, over HTTP and gRPC, and the process ends by itself.
-from onnx_bytes import field, port
+from onnx_bytes import wide
 from serve_common import check, finish
 
-import http.client, json, os, shutil, signal, struct, subprocess, sys, tempfile, threading, time
+import http.client, json, os, shutil, signal, subprocess, sys, tempfile, threading, time
 
 hone = sys.argv[1]
 ROWS, WIDE = 128, 1 << 16  # of 8 million exponentials a request
 
 
-def slow():  # y = Softmax(x w) v: x[rows, 1], w[1, n], v[n, 1]
-    def constant(name, dims):
-        numbers = struct.pack("<f", 0.5) * WIDE
-        return b"".join(field(1, d) for d in dims) + field(2, 1) + field(8, name) + field(9, numbers)
-
-    nodes = [("MatMul", "xw", "t"), ("Softmax", "t", "s"), ("MatMul", "sv", "y")]
-    graph = b"".join(
-        field(1, b"".join(field(1, i) for i in ins) + field(2, out) + field(4, op)) for op, ins, out in nodes
-    )
-    graph += field(2, "g") + field(5, constant("w", [1, WIDE])) + field(5, constant("v", [WIDE, 1]))
-    graph += field(11, port("x", 1, ["n", 1])) + field(12, port("y", 1, ["n", 1]))
-    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
-
-
 folder = tempfile.mkdtemp()
 os.makedirs(folder + "/slow/1")
 with open(folder + "/slow/1/model.onnx", "wb") as f:
-    f.write(slow())
+    f.write(wide(WIDE))
 with open(folder + "/slow/hone.json", "w") as f:
     f.write('{"dynamic_batching": false, "threads": 1, "instance_group": [{"count": 1}]}')
 command = [hone, "serve", folder, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--grace", "1"]
