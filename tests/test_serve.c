@@ -528,8 +528,8 @@ typedef struct {
     const char *name;
     atomic_int *good, *wrong, *lost, *stop;
 } client;
-/* The server stops: a connection that the kernel has taken and the server never saw is reset then, so what was
-   said on one that had no answer yet was not accepted. */
+/* The server stops: a connection that the kernel has taken and the server never saw is reset then, so what
+   was said on one that had no answer yet was not accepted. */
 static atomic_bool stopping;
 static void *keep_asking(void *arg) {
     client *c = arg;
