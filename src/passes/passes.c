@@ -41,6 +41,7 @@ static const struct {
     {"sink", hone_pass_sink}, /* and when activations are one op each */
     {"rotary", hone_pass_rotary},
     {"attention", hone_pass_attention},
+    {"masks", hone_pass_masks},
     {"transposes", hone_pass_transposes}, /* when what attention reads is known */
     {"views", hone_pass_views},
     {"identity", hone_pass_identity},

@@ -54,6 +54,7 @@ hone_pass_fn hone_pass_activation; /* Gelu, HardSwish, Softmax written out */
 hone_pass_fn hone_pass_lookup;     /* products with ones and zeros become rows of a table */
 hone_pass_fn hone_pass_rotary;     /* rotary positions written out */
 hone_pass_fn hone_pass_attention;  /* queries, keys, Softmax and values written out */
+hone_pass_fn hone_pass_masks;      /* what attention adds, the same at any size, is a constant */
 hone_pass_fn hone_pass_transposes; /* Transposes go around products; chains of views become short */
 hone_pass_fn hone_pass_joins;      /* a Concat takes what another Concat or a Split has in one piece */
 hone_pass_fn hone_pass_floats;     /* products of integers become products of floats where these are faster */
