@@ -137,6 +137,27 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
         UNROLL for (int e = 0; e < 4; e++) out[j][e] = 0;
     UNROLL for (int h = 0; h < 2; h++) largest[h] = LOWEST, total[h] = 0;
     const float scale = a->scale * 1.4426950408889634f; /* powers of 2 instead of e */
+    /* of this thread's two rows: where its mask begins, and the last key that it sees */
+    i64 mask_at[2];
+    int last_seen[2];
+    UNROLL for (int h = 0; h < 2; h++) {
+        const int row = row0 + warp * 16 + lane / 4 + 8 * h;
+        mask_at[h] = batch * a->stride_mask[0] + (kv_head * group + row % group) * a->stride_mask[1] +
+                     row / group * a->stride_mask[2];
+        last_seen[h] = row / group + behind;
+    }
+    /* Where this thread's pieces of keys and values are within 8 or 16 rows of 128 bytes, by 32 of them: what
+       is behind that is a number in the instruction, and not an address of its own. */
+    u32 key_at[4], value_at[2][4];
+    UNROLL for (int i = 0; i < 4; i++) {
+        key_at[i] = swizzle((u32)((lane / 16 * 8 + lane % 8) * 128 + i * 32 + lane / 8 % 2 * 16));
+#if IN_TYPE == F32_TYPE
+        UNROLL for (int e = 0; e < 2; e++) value_at[e][i] =
+            swizzle((u32)((lane % 4 * 2 + e) * 128 + i * 32 + lane / 4 * 4));
+#else
+        value_at[0][i] = swizzle((u32)(lane % 16 * 128 + i * 32 + lane / 16 * 16)), value_at[1][i] = 0;
+#endif
+    }
     FILL(from)
     for (int t = from; t < to; t++) {
         FILL(t + 1)
@@ -149,8 +170,7 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
         UNROLL for (int i = 0; i < HEAD / STEP; i++)
             UNROLL for (int j = 0; j < BLOCK_K / 16; j++) {
                 u32 key[4];
-                matrix_load(key, tile_k + place(j * 16 + lane / 16 * 8 + lane % 8,
-                                                i * STEP + lane / 8 % 2 * PER));
+                matrix_load(key, tile_k + key_at[i % 4] + (u32)(i / 4 * (BLOCK_K * 128) + j * 16 * 128));
                 MMA(score[2 * j], query[i], key), MMA(score[2 * j + 1], query[i], key + 2);
             }
         float was[2] = {largest[0], largest[1]};
@@ -162,11 +182,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
                           key = t * BLOCK_K + j * 8 + lane % 4 * 2 + e % 2;
                 float s = score[j][e] * scale;
                 if (MASK && row < rows && key < keys)
-                    s += MASK_AT(batch * a->stride_mask[0] +
-                                 (kv_head * group + row % group) * a->stride_mask[1] +
-                                 row / group * a->stride_mask[2] + key) *
-                         1.4426950408889634f;
-                if (edge && (key >= keys || (CAUSAL && key > row / group + behind))) s = LOWEST;
+                    s += MASK_AT(mask_at[e / 2] + key) * 1.4426950408889634f;
+                if (edge && (key >= keys || (CAUSAL && key > last_seen[e / 2]))) s = LOWEST;
                 score[j][e] = s;
                 largest[e / 2] = larger(s, largest[e / 2]);
             }
@@ -189,7 +206,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
             UNROLL for (int j = 0; j < COLUMNS; j++) {
                 u32 value[2];
                 UNROLL for (int e = 0; e < 2; e++)
-                    value[e] = shared_load4(tile_v + place(i * 8 + lane % 4 * 2 + e, j * 8 + lane / 4));
+                    value[e] = shared_load4(tile_v + value_at[e][j % 4] +
+                                            (u32)(j / 4 * (BLOCK_K * 128) + i * 8 * 128));
                 MMA(out[j], weight, value);
             }
         }
@@ -200,7 +218,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
                 TWO(score[2 * i + 1][0], score[2 * i + 1][1]), TWO(score[2 * i + 1][2], score[2 * i + 1][3])};
             UNROLL for (int j = 0; j < HEAD / 16; j++) {
                 u32 value[4];
-                matrix_load_across(value, tile_v + place(i * 16 + lane % 16, j * 16 + lane / 16 * 8));
+                matrix_load_across(value, tile_v + value_at[0][j % 4] +
+                                              (u32)(j / 4 * (BLOCK_K * 128) + i * 16 * 128));
                 MMA(out[2 * j], weight, value), MMA(out[2 * j + 1], weight, value + 2);
             }
         }
