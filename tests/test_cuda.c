@@ -322,6 +322,8 @@ static void contract_wgmma(void **state) {
     wgmma((product){HONE_CUDA_S8, HONE_CUDA_S8, 65, 70, 1100, 1, 4, false, false, BYTES_}, 1, 64, 3, 0, 1);
     wgmma((product){HONE_CUDA_F16, HONE_CUDA_F32, 50, 64, 1000, 1, 8, false, false, FULL}, 1, 64, 3, 0, 2);
     wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1100, 100, 64, 2, 1, false, false, FULL}, 1, 32, 3, 7, 1);
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 401, 200, 328, 1, 1, false, false, FULL}, 3, 192, 3, 2, 1);
+    wgmma((product){HONE_CUDA_U8, HONE_CUDA_U8, 387, 192, 400, 1, 1, false, false, WHOLE_}, 3, 96, 3, 2, 1);
     wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1, 8, 8, 1, 1, false, false, FULL}, 1, 16, 2, 1, 1);
 }
 

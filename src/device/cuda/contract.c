@@ -94,12 +94,14 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
     const bool engine = gpu->major == 9 && inputs_aligned(p, 16) && matrix && !groups;
     for (size_t k = 0; k < sizeof widths / sizeof *widths && engine; k++) {
         if (k && widths[k - 1] >= p->p.n) break; /* a narrower tile holds all columns */
-        for (int tile_m = 64; tile_m <= 128; tile_m *= 2)
+        for (int tile_m = 64; tile_m <= 192; tile_m += 64)
             for (int blocks = 1; blocks <= 3; blocks++) { /* on a multiprocessor */
                 hone_cuda_walk walk;
                 const int room = (gpu->shared_bytes + 1024) / blocks - 1024;
                 hone_cuda_way w = {HONE_CUDA_BY_WGMMA, tile_m, widths[k], 2, 1, blocks, 0, 0}, more = w;
                 if (tile_m == 128 && (p->p.m <= 64 || blocks > 2 || (blocks > 1 && widths[k] > 64))) continue;
+                if (tile_m == 192 && (p->p.m <= 128 || blocks > 1 || widths[k] > 192 || widths[k] < 96))
+                    continue;
                 if (blocks > 1 && widths[k] > (blocks == 2 ? 128 : 64)) continue; /* registers */
                 if (!hone_cuda_walk_of(p->p.m, p->p.n, p->p.batches, tile_m, widths[k], &walk)) continue;
                 const int steps = steps_of(p, &w);

@@ -319,10 +319,10 @@ KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
     sync_block();
     launch_next();
     if (group == CONSUMERS) {
-        if (SHIFT) registers_less(40);
+        if (SHIFT) registers_less(CONSUMERS == 2 ? 40 : 32);
         if (warp < CONSUMERS * 4 + 2 && elect()) bring(a, shared, full, empty, warp == CONSUMERS * 4 + 1);
     } else {
-        if (SHIFT) registers_more(232);
+        if (SHIFT) registers_more(CONSUMERS == 2 ? 232 : 160);
         u32 t = (u32)BLOCK_X / SPLITS, turn = 0;
         int s = 0;
         work w = work_of(a, t);
