@@ -2,7 +2,8 @@
    transposes: a Transpose that leaves rows whole goes to the other side of a product with a constant matrix,
    where it meets another one or a view; and a chain of Reshapes and Transposes becomes the shortest one that
    does the same. So a transformer that was written with its tokens outermost, or with batch and heads as one
-   dim, walks its tensors as they lie, as one that was not. Shapes must be known: symbols stay as they are. */
+   dim, walks its tensors as they lie, as one that was not. Shapes must be known, but for one symbol, an open
+   batch, and numbers times it. */
 #include <string.h>
 
 #include "passes/match.h"
@@ -20,14 +21,41 @@ static bool order_of(const hone_node *n, int rank, int64_t *order) {
     }
     return true;
 }
-static bool known(const hone_var *v) { /* its dims, and none of them 0 */
-    for (int d = 0; d < v->rank; d++)
-        if (!hone_dim_is_number(v->dim[d]) || v->dim[d] < 1) return false;
-    return v->tag == HONE_TAG_TENSOR && v->rank >= 1;
-}
 
 /* ---- chains -------------------------------------------------------------------------------------------- */
-enum { MOST_PIECES = 2 * HONE_MAX_RANK, LONGEST = 8 };
+/* A symbol counts as a prime that is no dim of a model: a multiple of it is that many times the symbol. */
+enum { MOST_PIECES = 2 * HONE_MAX_RANK, LONGEST = 8, PRIME = 1000003 };
+typedef struct {
+    hone_dims *dims;
+    hone_dim symbol; /* a number: there is none */
+} sizing;
+static bool size_of(const sizing *s, hone_dim d, int64_t *out) {
+    if (hone_dim_is_number(d)) return *out = d, d >= 1 && d % PRIME;
+    if (!hone_dim_is_symbolic(d) || hone_dim_is_number(s->symbol)) return false;
+    if (d == s->symbol) return *out = PRIME, true;
+    const int n = hone_dims_count(s->dims);
+    int64_t *value = hone_alloc(sizeof *value * (size_t)n);
+    if (!value) return false;
+    for (int k = 0; k < n; k++) value[k] = HONE_DIM_UNKNOWN;
+    value[s->symbol - HONE_DIM_BAND] = PRIME;
+    hone_dims_eval(s->dims, value);
+    *out = hone_dim_value(d, value);
+    hone_free(value);
+    return hone_dim_is_number(*out) && *out > 0 && *out % PRIME == 0 && *out / PRIME % PRIME &&
+           hone_dim_mul(s->dims, s->symbol, *out / PRIME) == d;
+}
+typedef struct {
+    int rank;
+    int64_t dim[HONE_MAX_RANK];
+} sizes;
+static bool sizes_of(const sizing *s, const hone_var *v, sizes *out) {
+    int64_t count;
+    if (v->tag != HONE_TAG_TENSOR || v->rank < 1) return false;
+    out->rank = v->rank;
+    for (int d = 0; d < v->rank; d++)
+        if (!size_of(s, v->dim[d], out->dim + d)) return false;
+    return hone_count_of(out->dim, out->rank, &count);
+}
 /* a dim, or part of one: how long, and how many elements of the dense source lie between two of its places */
 typedef struct {
     int64_t extent, step;
@@ -36,7 +64,7 @@ typedef struct {
     piece at[MOST_PIECES];
     int n, first[HONE_MAX_RANK + 1], rank; /* dim d is pieces first[d] to first[d + 1], outermost first */
 } pieces;
-static void begin(pieces *p, const hone_var *v) {
+static void begin(pieces *p, const sizes *v) {
     int64_t step = 1;
     *p = (pieces){.rank = v->rank};
     for (int d = v->rank - 1; d >= 0; d--) p->at[d] = (piece){v->dim[d], step}, step *= v->dim[d];
@@ -52,7 +80,7 @@ static void transpose(pieces *p, const int64_t *order) {
     }
     p->first[p->rank] = p->n;
 }
-static bool shape(pieces *p, const hone_var *v) {
+static bool shape(pieces *p, const sizes *v) {
     pieces out = {.rank = v->rank};
     int k = 0;
     for (int d = 0; d < v->rank; d++) {
@@ -93,14 +121,28 @@ static void join(pieces *p) {
     out.first[p->rank] = out.n;
     *p = out;
 }
-static bool same_dims(const hone_var *v, const int64_t *dim, int n) {
+static bool same_dims(const sizes *v, const int64_t *dim, int n) {
     bool same = v->rank == n;
     for (int d = 0; same && d < n; d++) same = v->dim[d] == dim[d];
     return same;
 }
+static int symbols_in(const int64_t *dim, int n) {
+    int some = 0;
+    for (int d = 0; d < n; d++) some += dim[d] % PRIME == 0;
+    return some;
+}
 static hone_vid reshaped(hone_matching *m, hone_vid x, const int64_t *dim, int n, hone_vid to) {
-    hone_vid shape = hone_match_ints(m, "shape", dim, n);
+    int64_t with[HONE_MAX_RANK];
+    for (int d = 0; d < n; d++) with[d] = dim[d] % PRIME ? dim[d] : -1;
+    hone_vid shape = hone_match_ints(m, "shape", with, n);
     return hone_match_emit(m, "Reshape", to, (const hone_vid[]){x, shape}, 2, NULL, 0);
+}
+static hone_dim symbol_of(const hone_graph *g, const hone_var *v) { /* the first one that stands alone */
+    for (int d = 0; d < v->rank; d++)
+        if (hone_dim_is_symbolic(v->dim[d]) &&
+            hone_dim_handle_op(g->dims, (int)(v->dim[d] - HONE_DIM_BAND)) == HONE_DIM_SYMBOL)
+            return v->dim[d];
+    return 0;
 }
 /* What the root's chain does, by Reshape, Transpose, Reshape, where that is shorter. */
 static bool chain(hone_matching *m) {
@@ -109,23 +151,29 @@ static bool chain(hone_matching *m) {
     const hone_vid y = root->out[0];
     int steps = 0, transposes = 0;
     hone_vid x = y;
-    for (; n && steps < LONGEST && (is_reshape(n) || is_transpose(n)) && known(g->var.at + n->out[0]) &&
-           known(g->var.at + n->in[0]);
+    sizing s = {g->dims, symbol_of(g, g->var.at + y)};
+    for (int k = 0; n && k < LONGEST && hone_dim_is_number(s.symbol) && (is_reshape(n) || is_transpose(n));
+         k++)
+        s.symbol = symbol_of(g, g->var.at + n->in[0]), n = hone_match_maker(m, n->in[0]);
+    n = root;
+    sizes at[LONGEST + 1]; /* what a step makes; behind the last one, what they begin with */
+    for (; n && steps < LONGEST && (is_reshape(n) || is_transpose(n)) &&
+           (steps || sizes_of(&s, g->var.at + y, at)) && sizes_of(&s, g->var.at + n->in[0], at + steps + 1);
          n = hone_match_maker(m, x))
         step[steps++] = n, x = n->in[0], transposes += is_transpose(n);
     if (steps < 3 || !transposes) return false;
     pieces p;
-    begin(&p, g->var.at + x);
+    begin(&p, at + steps);
     for (int k = steps - 1; k >= 0; k--) {
         int64_t order[HONE_MAX_RANK];
         if (is_reshape(step[k])) {
-            if (!shape(&p, g->var.at + step[k]->out[0])) return false;
+            if (!shape(&p, at + k)) return false;
         } else if (!order_of(step[k], p.rank, order)) return false;
         else transpose(&p, order);
     }
     join(&p);
     /* pieces as they lie in the source, and where the target has each */
-    const hone_var *to = g->var.at + y;
+    const sizes *to = at;
     int64_t dim[MOST_PIECES], order[MOST_PIECES];
     bool whole = true, still = true; /* each dim of the target is a piece; nothing is transposed */
     for (int d = 0; d < p.rank; d++) whole &= p.first[d + 1] == p.first[d] + 1;
@@ -135,17 +183,14 @@ static bool chain(hone_matching *m) {
         dim[place] = p.at[k].extent, order[k] = place, still &= place == k;
     }
     if (p.n > HONE_MAX_RANK || p.n < 1) return false;
-    const bool before = !same_dims(g->var.at + x, dim, p.n), after = !whole;
+    const bool before = !same_dims(at + steps, dim, p.n), after = !whole;
     const int many = still ? 1 : before + 1 + after;
-    if (many >= steps) return false;
-    int64_t last[HONE_MAX_RANK];
-    for (int d = 0; d < to->rank; d++) last[d] = to->dim[d];
-    const int rank = to->rank;
-    if (still) return reshaped(m, x, last, rank, y) >= 0;
+    if (many >= steps || symbols_in(dim, p.n) > 1 || symbols_in(to->dim, to->rank) > 1) return false;
+    if (still) return reshaped(m, x, to->dim, to->rank, y) >= 0;
     if (before) x = reshaped(m, x, dim, p.n, HONE_MATCH_NEW);
     const hone_attr perm = HONE_ATTR_L("perm", order, p.n);
     x = hone_match_emit(m, "Transpose", after ? HONE_MATCH_NEW : y, &x, 1, &perm, 1);
-    return after ? reshaped(m, x, last, rank, y) >= 0 : x >= 0;
+    return after ? reshaped(m, x, to->dim, to->rank, y) >= 0 : x >= 0;
 }
 
 /* ---- products ------------------------------------------------------------------------------------------ */
