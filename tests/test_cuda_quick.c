@@ -16,6 +16,7 @@ static inline float inverse_fast(float x) { return 1.0f / x; }
 #include "kernels/cuda/quick.cu"
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double one_tanh(double x) { return 2 / (1 + exp(-2 * x)); }
 static const struct {
     const char *name;
     float (*quick)(float);
@@ -26,6 +27,7 @@ static const struct {
     {"exp", quick_exp, exp, -87, 88, 0x1p-16, 0, INFINITY},
     {"sigmoid", quick_sigmoid, sigmoid, -87, 100, 0x1p-16, 0, 1},
     {"tanh", quick_tanh, tanh, -100, 100, 0x1p-19, -1, 1},
+    {"1 + tanh", quick_one_tanh, one_tanh, -43, 100, 0x1p-16, 0, 2},
     {"erf", quick_erf, erf, -100, 100, 0x1p-14, -1, 1},
 };
 static void quick(void **state) {

@@ -124,6 +124,10 @@ static const row rows[] = {
      "s = Add(q, v); g2 = Gelu(s); wo: f32[64, 256] = "
      "random(6, -0.2, 0.2); wp: f32[256, 64] = random(7, -0.1, 0.1); h = MatMul(g2, wo); r = Relu(h); o = "
      "MatMul(r, wp); y = Add(o, x); }"},
+    {"Gelu by tanh behind a product, and a tanh that is added to another number", 2, 4e-3, 3e-2,
+     "graph g (x: f32[40, 64]) -> y { w: f32[64, 48] = random(3, -1, 1); b: f32[48] = random(4, -3, 1); h = "
+     "MatMul(x, w); s = Add(h, b); g2 = Gelu(s) {approximate: \"tanh\"}; v: f32[48, 56] = random(5, -0.2, "
+     "0.2); two: f32[] = {2}; k = MatMul(g2, v); t = Tanh(k); y = Add(t, two); }"},
     {"norms and softmax between products: rows of odd lengths, a long one, f32 in and out", 7, 4e-3, 3e-2,
      "graph g (x: f32[3, 5, 91]) -> y { n: f32[91] = random(1, 0.5, 1.5); z: f32[91] = random(2, -1, 1); a "
      "= LayerNormalization(x, n, z); w: f32[91, 96] = random(3, -0.2, 0.2); "

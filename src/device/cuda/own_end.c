@@ -225,6 +225,17 @@ static void rewrite(ending *e, int32_t x, bool clamped) {
                                 (double)(1 / by)));
     }
 }
+/* 1 + tanh(u) is one word, where both are of f32. */
+static void one_tanh(ending *e, int32_t x) {
+    const hone_x *sum = fn_of(e, x, HONE_FN_add);
+    float one;
+    if (!sum) return;
+    const int32_t other = constant_at(e, sum->a, &one) ? sum->b : sum->a;
+    const hone_x *tanh = fn_of(e, other, HONE_FN_tanh);
+    if (!tanh || !constant_at(e, other == sum->b ? sum->a : sum->b, &one) || one != 1) return;
+    const char *text = text_of(e, tanh->a);
+    if (text) say(e, x, hone_arena_text(e->to->arena, "hone_one_tanh_f32(%s)", text));
+}
 static bool is_small(const ending *e, int32_t x) { /* a number of a byte's size */
     const hone_x *n = e->c->instance->x + x;
     int zero;
@@ -319,6 +330,7 @@ static void look(ending *e, int32_t x, bool clamped) {
         for (int k = 0; k < 3; k++)
             if (arg[k] >= 0) look(e, arg[k], below);
         if (e->p->m.integers && e->fits) rewrite(e, x, clamped);
+        else if (e->fits) one_tanh(e, x);
         return;
     }
     }
