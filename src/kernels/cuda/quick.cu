@@ -5,9 +5,9 @@
    come after the products, where nothing hides them: of a product of 6304 x 3072 x 768 with Gelu they were
    half of the time.
 
-   Errors, relative to the result: exp 2^-17 where |x| < 88, sigmoid and 1 + tanh 2^-17, tanh 2^-20, erf 2^-14.
-   A half has 2^-12, bf16 2^-9. NaN stays NaN; beyond its range each is what it tends to: exactly 0 or 1, so that a large
-   negative number times it is 0.
+   Errors, relative to the result: exp 2^-17 where |x| < 88, sigmoid and 1 + tanh 2^-17, tanh 2^-20, erf
+   2^-14. A half has 2^-12, bf16 2^-9. NaN stays NaN; beyond its range each is what it tends to: exactly 0 or
+   1, so that a large negative number times it is 0.
 
    And of bytes' arithmetic what is exact, in fewer instructions, or in those that the multiprocessor does
    many of at a time. */
