@@ -25,6 +25,38 @@ static bool steps_of(const hone_knows *w, const hone_x *e, int tensor, const int
     }
     return true;
 }
+static bool depends(const hone_knows *w, int32_t x, int slot, int depth) {
+    const hone_know *known = hone_know_of(w, x);
+    const hone_x *e = w->in->x + w->x[x].is;
+    if (known->kind == HONE_KNOW_CONST) return false;
+    if (known->kind == HONE_KNOW_AFFINE) return known->affine[slot] != 0;
+    if (!depth || e->kind == HONE_X_INDEX) return true;
+    if (e->kind == HONE_X_PARAM) return false;
+    if (e->kind == HONE_X_LOAD) {
+        for (int k = 0; k < hone_know_subs(w, e); k++)
+            if (depends(w, hone_know_sub(w, e, k), slot, depth - 1)) return true;
+        return e->c >= 0 && depends(w, e->c, slot, depth - 1);
+    }
+    const int32_t arg[3] = {e->a, e->b, e->c};
+    const int n = e->kind == HONE_X_SELECT ? 3 : e->kind == HONE_X_FN ? hone_fns[e->fn].arity : 1;
+    for (int k = 0; k < n; k++)
+        if (depends(w, arg[k], slot, depth - 1)) return true;
+    return false;
+}
+/* Of rows that are picked, as Gather does: places along the fastest index follow on, or are one. Read one by
+   one, they are of the line that the first one brought, and which row it is, is asked once. */
+static bool of_a_row(const hone_knows *w, const hone_x *e, const int64_t *stride, int fast) {
+    enum { DEPTH = 8 };
+    int64_t by = 0;
+    for (int k = 0; k < hone_know_subs(w, e); k++) {
+        const int32_t x = hone_know_sub(w, e, k);
+        const hone_know *sub = hone_know_of(w, x);
+        if (sub->kind == HONE_KNOW_AFFINE)
+            by += sub->affine[fast] * (e->flat ? 1 : stride[e->a * HONE_MAX_RANK + k]);
+        else if (depends(w, x, fast, DEPTH)) return false;
+    }
+    return by == 0 || by == 1;
+}
 static bool even(const hone_knows *w, const int64_t *far, int fastest,
                  int n) { /* accesses begin where one may */
     for (int q = 0; q < w->n_slot; q++)
@@ -66,7 +98,7 @@ bool hone_vector_find(hone_arena *a, const hone_instance *in, int stage, int n_s
                 out->load[out->n++] = x;
                 if (size > bytes) bytes = size;
                 out->even &= even(&w, far, fast, vector ? vector : 8);
-            } else out->across &= plain && far[fast] == 0;
+            } else out->across &= plain ? far[fast] == 0 : of_a_row(&w, e, stride, fast);
         }
     }
     out->most = bytes >= BYTES ? 1 : BYTES / bytes < 8 ? BYTES / bytes : 8;
