@@ -20,7 +20,7 @@
 
 /* POOL: beside a request's headers; libmicrohttpd clears all of a connection's memory after each request, so
    it is kept small. */
-enum { POOL = 16 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512, TOLD_MS = 200 };
+enum { POOL = 16 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512, TOLD_MS = 200, PILED = 64, NEVER = 1 << 28 };
 
 struct hone_http {
     hone_server *server;
@@ -44,9 +44,11 @@ struct hone_http {
         int fd;
         uint64_t since; /* 0: between requests, or it is whole */
         bool body;      /* it is a body that comes */
+        int piled;      /* so many requests of it may be there already */
         hone_http_seen seen;
         struct connection *next, **back;
     } * connections;
+    hone_http_line line;
     pthread_t sweeper;
     bool sweeping;
     int stop[2];
@@ -317,6 +319,19 @@ static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, co
     if (!c->error.code && c->route && c->route->body) c->route->body(c);
     return c;
 }
+/* The body is whole, the answer is not begun, and more has come: then libmicrohttpd has as much of it in its
+   memory as fits, which is some forty requests at most. */
+static bool piled(struct connection *c) {
+    char byte;
+    if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) c->piled = PILED;
+    else if (c->piled) c->piled--;
+    return c->piled > 0;
+}
+static void call_in(hone_http_call *c) { /* it is its turn */
+    hone_http *f = c->front;
+    MHD_resume_connection(c->connection);
+    atomic_fetch_sub(&f->suspended, 1);
+}
 static enum MHD_Result step(void *front, struct MHD_Connection *connection, const char *url, const char *verb,
                             const char *version, const char *bytes, size_t *n, void **at) {
     hone_http *f = front;
@@ -339,7 +354,14 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
         return MHD_YES;
     }
     if (atomic_load(&c->state) == HONE_CALL_BODY) {
-        note_since(connection, 0, false);
+        struct connection *mine = note_since(connection, 0, false);
+        if (!c->called && mine && piled(mine)) {
+            c->called = true;
+            atomic_fetch_add(&f->suspended, 1);
+            MHD_suspend_connection(connection);
+            hone_http_line_enter(&f->line, c, call_in);
+            return MHD_YES;
+        }
         if (c->unpack && !c->unpacked && !c->error.code)
             hone_serve_fail(&c->error, 400, "the body does not unpack: its end is missing");
         atomic_store(&c->state, HONE_CALL_SUBMITTED);
@@ -358,6 +380,7 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
         }
     }
     if (atomic_load(&c->state) != HONE_CALL_DONE) return MHD_YES;
+    hone_http_line_leave(&f->line, c, call_in); /* who does not read its answer keeps nobody waiting */
     if (!c->reply && c->forward && c->waiting) hone_front_reply(c);
     if (!c->reply && c->request && c->waiting) hone_http_infer_reply(c);
     if (!c->reply && c->error.code) hone_http_answer_error(c);
@@ -397,6 +420,7 @@ static void ended(void *front, struct MHD_Connection *connection, void **at,
     hone_http_call *c = *at;
     if (!c) return;
     *at = NULL;
+    hone_http_line_leave(&f->line, c, call_in);
     tell_access(c);
     hone_serve_carried(f->server, c->in + c->out);
     call_free(c);
@@ -411,6 +435,7 @@ static void connected(void *front, struct MHD_Connection *connection, void **at,
     hone_http *f = front;
     struct connection *mine = *at;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        hone_accept_entered(&f->door);
         const union MHD_ConnectionInfo *i =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         if (!i || !(mine = calloc(1, sizeof *mine))) return;
@@ -490,6 +515,7 @@ static void front_free(hone_http *f) {
     for (int k = 0; f->daemon && k < TOLD_MS && atomic_load(&f->calls); k++) nanosleep(&moment, NULL);
     if (f->daemon) MHD_stop_daemon(f->daemon);
     pthread_mutex_destroy(&f->connecting), pthread_mutex_destroy(&f->rating);
+    pthread_mutex_destroy(&f->line.lock);
     free(f->certificate), free(f->key), free(f);
 }
 static hone_status start(hone_server *server, int port, bool metrics, void **out) {
@@ -498,8 +524,9 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     hone_http *f = calloc(1, sizeof *f);
     if (!f) return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
     *f = (hone_http){
-        .server = server, .metrics = metrics, .door = {.fd = -1, .stop = {-1, -1}}, .stop = {-1, -1}};
+        .server = server, .metrics = metrics, .door = {.fd = -1, .stop = {-1, -1}, .poll = -1}, .stop = {-1, -1}};
     pthread_mutex_init(&f->rating, NULL), pthread_mutex_init(&f->connecting, NULL);
+    pthread_mutex_init(&f->line.lock, NULL);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const int threads = metrics               ? 1
                         : o->http_threads > 0 ? o->http_threads
@@ -523,7 +550,7 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     struct MHD_OptionItem options[12];
     int n = 0;
     const int most = o->max_connections < threads ? threads : o->max_connections;
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, most, NULL};
+    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, NEVER, NULL}; /* `door` has it */
     options[n++] =
         (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                                 o->max_connections_per_ip > 0 ? o->max_connections_per_ip : 0, NULL};
@@ -549,7 +576,9 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
         return hone_server_say(HONE_IO, "the server did not start on port %d%s", port,
                                tls ? "; is the certificate one, and the key its own?" : "");
     }
-    if ((s = hone_accept_begin(&f->door, f->daemon, most))) {
+    f->door.most = most, f->door.threads = threads, f->door.idle_s = o->idle_seconds;
+    f->door.looks = !f->certificate && o->max_connections_per_ip <= 0; /* only libmicrohttpd counts those */
+    if ((s = hone_accept_begin(&f->door, f->daemon))) {
         front_free(f);
         return s;
     }

@@ -55,6 +55,9 @@ struct hone_http_call {
     hone_serve_error error; /* then this is the answer, once the body was read */
     atomic_int state;
     bool waiting; /* somebody else will finish it */
+    /* It came before the one ahead of it was answered: those take turns, one at a time (http_line.c). */
+    bool lined, called;
+    hone_http_call *behind;
     uint64_t began, in, out, forgotten;
     /* the body */
     hone_http_text text;   /* JSON, or all of it where there is no other place */
@@ -93,6 +96,14 @@ void hone_http_answer_json(hone_http_call *, int code, json_t *);
 void hone_http_answer_empty(hone_http_call *, int code);
 void hone_http_answer_error(hone_http_call *);
 void hone_http_release(hone_http_call *); /* it waited, and can be answered: from any thread */
+/* http_line.c */
+typedef struct {
+    pthread_mutex_t lock;
+    hone_http_call *first, *last;
+    hone_http_call *at; /* whose turn it is, not to be looked into */
+} hone_http_line;
+void hone_http_line_enter(hone_http_line *, hone_http_call *, void (*call)(hone_http_call *));
+void hone_http_line_leave(hone_http_line *, hone_http_call *, void (*call)(hone_http_call *));
 /* http_infer.c */
 void hone_http_infer_body(hone_http_call *);
 void hone_http_infer_take(hone_http_call *, const char *bytes, size_t n); /* of any body; may set error */
