@@ -15,9 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "serve/accept.h"
 #include "serve/grpc_front.h"
 
-enum { EVENTS = 128, LOOPS_MAX = 4, TICK_MS = 10, IDLE_MS = 500, BACKLOG = 512, CROWD = 256 };
+enum { EVENTS = 512, ACCEPTS = 16, TURN_NS = 500000, LOOPS_MAX = 4, TICK_MS = 10, IDLE_MS = 500, BACKLOG = 512, CROWD = 256 };
 static const uint64_t ms_ns = 1000000, second_ns = 1000000000;
 static _Thread_local hone_grpc_loop *here; /* the loop whose thread this is */
 
@@ -99,10 +100,11 @@ static void submit(hone_grpc_loop *l) {
 
 static void accept_all(hone_grpc_loop *l) {
     hone_grpc *g = l->grpc;
-    for (int k = 0; k < EVENTS; k++) {
+    for (int k = 0; k < ACCEPTS; k++) {
         const int one = 1, fd = accept4(g->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         /* until somebody leaves */
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) usleep(1000);
+        if (fd < 0 && errno == EINVAL) epoll_ctl(l->poll, EPOLL_CTL_DEL, g->listener, NULL); /* it was shut */
         if (fd < 0) return;
         if (atomic_fetch_add(&g->connections, 1) >= g->o->max_connections) {
             atomic_fetch_sub(&g->connections, 1);
@@ -156,9 +158,9 @@ static void tick(hone_grpc_loop *l, uint64_t now) {
 static void write_all(hone_grpc_loop *l) {
     bool more = true;
     while (more) {
-        for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
-            next = c->after;
-            if (c->pipe.dirty && !hone_grpc_pipe_write(&c->pipe)) hone_grpc_connection_close(c);
+        for (hone_grpc_connection *c; (c = l->to_write);) {
+            hone_grpc_connection_written(c);
+            if (!hone_grpc_pipe_write(&c->pipe)) hone_grpc_connection_close(c);
         }
         more = l->grpc->front && hone_grpc_links_write(l);
     }
@@ -172,23 +174,52 @@ static int patience(const hone_grpc_loop *l) {
     return l->connections || (first && g->most >= CROWD) ? IDLE_MS : -1;
 }
 
+static int in_turn(const void *left, const void *right) {
+    const hone_grpc_pipe *a = ((const hone_grpc_due *)left)->pipe, *b = ((const hone_grpc_due *)right)->pipe;
+    return a->turn != b->turn ? (a->turn > b->turn) - (a->turn < b->turn)
+                              : (a->heard > b->heard) - (a->heard < b->heard);
+}
+/* Those first that ask now and then, so that they do not wait for a crowd; of the others who was heard longest
+   ago. What TURN_NS is too short for is still there in the next turn. */
+static void hear(hone_grpc_loop *l, hone_grpc_due *list, int n) {
+    const uint64_t began = hone_serve_now();
+    uint64_t now = began;
+    bool other = false; /* one of them is always heard */
+    if (n > 1) qsort(list, (size_t)n, sizeof *list, in_turn);
+    l->due = list, l->n_due = n;
+    for (int k = 0; k < n; k++) {
+        hone_grpc_pipe *p = list[k].pipe;
+        if (!p) continue;
+        if (p->turn != HONE_GRPC_TURN_KNOWN) {
+            if (other && now - began > TURN_NS) break;
+            other = true;
+        }
+        p->heard = now;
+        p->event(p, list[k].events);
+        now = hone_serve_now();
+    }
+    l->n_due = 0;
+}
+
 static void *turn(void *arg) {
     hone_grpc_loop *l = arg;
     struct epoll_event ev[EVENTS];
+    hone_grpc_due list[EVENTS];
     here = l;
     while (!atomic_load(&l->grpc->quit) || l->at_work) {
         const int n = epoll_wait(l->poll, ev, EVENTS, patience(l));
+        int heard = 0;
+        bool door = false;
         for (int k = 0; k < n; k++) {
             if (ev[k].data.ptr == l) { /* the mailbox, or the server's end */
                 uint64_t count;
                 (void)!read(l->wake, &count, sizeof count);
             } else if (ev[k].data.ptr == l->grpc) {
-                if (!atomic_load(&l->grpc->draining)) accept_all(l);
-            } else {
-                hone_grpc_pipe *p = ev[k].data.ptr;
-                p->event(p, ev[k].events);
-            }
+                door = true;
+            } else list[heard++] = (hone_grpc_due){ev[k].data.ptr, ev[k].events};
         }
+        hear(l, list, heard);
+        if (door) accept_all(l);
         do submit(l), empty_mailbox(l);
         while (l->ready); /* answers let streams go on */
         const uint64_t now = hone_serve_now();
@@ -228,7 +259,8 @@ static int busy_with(const void *self) {
 static void quiet(void *self) {
     hone_grpc *g = self;
     atomic_store(&g->draining, true);
-    if (g->listener >= 0) shutdown(g->listener, SHUT_RD); /* no more are accepted, at once */
+    /* who is connected by now is still accepted */
+    if (g->listener >= 0 && !hone_accept_shut(g->listener)) shutdown(g->listener, SHUT_RD);
     for (int k = 0; k < g->n_loops; k++) nudge(&g->loop[k]);
 }
 static void end(void *self) {

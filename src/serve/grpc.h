@@ -50,6 +50,9 @@ typedef struct hone_grpc_item hone_grpc_item;
 typedef struct hone_grpc_link hone_grpc_link;
 typedef struct hone_grpc_relay hone_grpc_relay;
 
+/* In which order connections are heard: those that wait for their answers before they ask again; new ones;
+   those that bring more than is taken from them at once. */
+typedef enum { HONE_GRPC_TURN_KNOWN, HONE_GRPC_TURN_NEW, HONE_GRPC_TURN_MORE } hone_grpc_turn;
 typedef struct hone_grpc_pipe hone_grpc_pipe;
 struct hone_grpc_pipe {
     void (*event)(hone_grpc_pipe *, uint32_t events); /* of epoll, which knows the pipe */
@@ -62,7 +65,15 @@ struct hone_grpc_pipe {
     uint32_t asked; /* of epoll */
     uint64_t stuck; /* since when the other end does not take what it is sent, or 0 */
     bool dirty;     /* to be written when this turn ends */
+    hone_grpc_turn turn;
+    uint64_t heard; /* when it had its turn last, or came */
+    size_t piece;   /* bytes that are taken from it at once */
 };
+
+typedef struct {
+    hone_grpc_pipe *pipe;
+    uint32_t events;
+} hone_grpc_due;
 
 struct hone_grpc_item {
     hone_grpc_call *call;
@@ -138,6 +149,7 @@ struct hone_grpc_connection {
     bool leaving;    /* GOAWAY was sent */
     bool left;       /* for good, after the notice */
     hone_grpc_connection *before, *after;
+    hone_grpc_connection *to_write, **to_write_back; /* the loop's; back is NULL where it is not in it */
 };
 
 struct hone_grpc_loop {
@@ -145,10 +157,12 @@ struct hone_grpc_loop {
     pthread_t thread;
     bool started;
     int poll, wake, connections, timed; /* timed: calls with a deadline */
-    hone_grpc_connection *connection;
+    hone_grpc_connection *connection, *to_write;
     hone_grpc_link *link;  /* to other servers, in a front */
     hone_grpc_item *ready; /* inferences that this turn brought, to be submitted when it ends */
     int at_work;           /* items that the core has */
+    hone_grpc_due *due;    /* what this turn is to hear; a pipe that closes is taken out */
+    int n_due;
     uint64_t ticked;
     pthread_mutex_t lock;
     hone_grpc_item *posted;  /* by any thread; newest first */
@@ -188,6 +202,7 @@ int hone_grpc_status_of(int code);
 bool hone_grpc_call_hungry(const hone_grpc_call *); /* it takes more from the client */
 void hone_grpc_call_resume(hone_grpc_call *);       /* it may do so again */
 /* grpc_pipe.c */
+void hone_grpc_pipe_begin(hone_grpc_pipe *);
 bool hone_grpc_pipe_read(hone_grpc_pipe *); /* false: it is over */
 bool hone_grpc_pipe_write(hone_grpc_pipe *);
 bool hone_grpc_pipe_watch(hone_grpc_pipe *, uint32_t events);
@@ -196,6 +211,8 @@ void hone_grpc_pipe_close(hone_grpc_pipe *);
 bool hone_grpc_reflect(hone_grpc_item *, const uint8_t *, size_t);
 /* grpc_connection.c */
 hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *, int fd);
+void hone_grpc_connection_dirty(hone_grpc_connection *); /* it may have something to send */
+void hone_grpc_connection_written(hone_grpc_connection *);
 void hone_grpc_connection_leave(hone_grpc_connection *, bool last); /* GOAWAY */
 void hone_grpc_connection_close(hone_grpc_connection *);
 void hone_grpc_call_send(hone_grpc_call *); /* something to send, or the end */

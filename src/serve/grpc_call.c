@@ -408,14 +408,14 @@ void hone_grpc_call_resume(hone_grpc_call *a) {
     }
     if (!a->unread || !hone_grpc_call_hungry(a)) return;
     nghttp2_session_consume_stream(a->connection->pipe.session, a->stream, a->unread);
-    a->unread = 0, a->connection->pipe.dirty = true;
+    a->unread = 0, hone_grpc_connection_dirty(a->connection);
 }
 
 void hone_grpc_call_tick(hone_grpc_call *a, uint64_t now) {
     const uint64_t whole = (uint64_t)a->loop->grpc->o->request_seconds * 1000000000u;
     if (a->refused && !a->in_ended && now - a->refused > whole / 8) { /* it was told, and sends on */
         nghttp2_submit_rst_stream(a->connection->pipe.session, NGHTTP2_FLAG_NONE, a->stream, NGHTTP2_CANCEL);
-        a->refused = now, a->connection->pipe.dirty = true;
+        a->refused = now, hone_grpc_connection_dirty(a->connection);
     }
     if (a->closed) return;
     if (a->method && a->method->look) a->method->look(a);

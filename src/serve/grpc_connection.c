@@ -14,7 +14,20 @@
 
 enum { STREAMS = 1000, WINDOW = 4 << 20, WINDOW_ALL = 32 << 20, FRAME = 256 << 10 };
 
-static void dirty(hone_grpc_connection *c) { c->pipe.dirty = true; }
+void hone_grpc_connection_dirty(hone_grpc_connection *c) {
+    hone_grpc_loop *l = c->pipe.loop;
+    c->pipe.dirty = true;
+    if (c->to_write_back) return;
+    c->to_write = l->to_write, c->to_write_back = &l->to_write;
+    if (c->to_write) c->to_write->to_write_back = &c->to_write;
+    l->to_write = c;
+}
+void hone_grpc_connection_written(hone_grpc_connection *c) {
+    if (!c->to_write_back) return;
+    *c->to_write_back = c->to_write;
+    if (c->to_write) c->to_write->to_write_back = c->to_write_back;
+    c->to_write = NULL, c->to_write_back = NULL;
+}
 
 /* ---- sending ---- */
 
@@ -73,7 +86,7 @@ static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_
 
 void hone_grpc_call_send(hone_grpc_call *a) {
     nghttp2_session *s = a->connection->pipe.session;
-    dirty(a->connection);
+    hone_grpc_connection_dirty(a->connection);
     if (a->begun) {
         if (a->waiting) a->waiting = false, nghttp2_session_resume_data(s, a->stream);
         return;
@@ -167,11 +180,12 @@ static void prepare(void) {
 }
 
 static void event(hone_grpc_pipe *p, uint32_t events) {
-    if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP))) {
-        p->dirty = true;
-    } else if (!hone_grpc_pipe_read(p)) {
+    hone_grpc_connection *c = (hone_grpc_connection *)p;
+    if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP)) || hone_grpc_pipe_read(p)) {
+        hone_grpc_connection_dirty(c);
+    } else {
         (void)hone_grpc_pipe_write(p); /* why, where it can still be told */
-        hone_grpc_connection_close((hone_grpc_connection *)p);
+        hone_grpc_connection_close(c);
     }
 }
 /* Takes fd, on success only. */
@@ -192,6 +206,7 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
     if (hone_serve_logs(l->grpc->server) && !getpeername(fd, (struct sockaddr *)&at, &size))
         (void)getnameinfo((struct sockaddr *)&at, size, c->peer, sizeof c->peer, NULL, 0, NI_NUMERICHOST);
     c->pipe.loop = l, c->pipe.fd = fd, c->pipe.event = event, c->useful = hone_serve_now();
+    hone_grpc_pipe_begin(&c->pipe);
     if ((l->grpc->tls && !(c->pipe.secured = hone_serve_secured_open(l->grpc->tls, fd))) ||
         nghttp2_submit_settings(c->pipe.session, NGHTTP2_FLAG_NONE, settings,
                                 sizeof settings / sizeof *settings) ||
@@ -206,7 +221,7 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
     if (l->connection) l->connection->before = c;
     l->connection = c, l->connections++;
     atomic_fetch_add(&l->grpc->connections, 1);
-    dirty(c);
+    hone_grpc_connection_dirty(c);
     return c;
 }
 
@@ -218,12 +233,13 @@ void hone_grpc_connection_leave(hone_grpc_connection *c, bool last) {
                               nghttp2_session_get_last_proc_stream_id(c->pipe.session), NGHTTP2_NO_ERROR,
                               NULL, 0);
     c->leaving = true, c->left |= last;
-    dirty(c);
+    hone_grpc_connection_dirty(c);
 }
 
 void hone_grpc_connection_close(hone_grpc_connection *c) {
     hone_grpc_loop *l = c->pipe.loop;
     while (c->call) hone_grpc_call_gone(c->call);
+    hone_grpc_connection_written(c);
     hone_grpc_pipe_close(&c->pipe);
     if (c->before) c->before->after = c->after;
     else l->connection = c->after;

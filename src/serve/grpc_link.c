@@ -191,6 +191,7 @@ static void event(hone_grpc_pipe *p, uint32_t events) {
         errno = 0;
         if (!hone_grpc_pipe_read(p))
             shut(l, errno && errno != EAGAIN ? strerror(errno) : "it closed the connection");
+        else p->dirty = true;
     } else p->dirty = true;
 }
 hone_grpc_link *hone_grpc_link_open(hone_grpc_loop *loop, hone_front_backend *b, int fd) {
@@ -204,6 +205,7 @@ hone_grpc_link *hone_grpc_link_open(hone_grpc_loop *loop, hone_front_backend *b,
         return NULL;
     }
     l->pipe.loop = loop, l->pipe.fd = fd, l->pipe.event = event;
+    hone_grpc_pipe_begin(&l->pipe);
     l->to = b, l->connecting = true, l->since = hone_serve_now();
     if (nghttp2_submit_settings(l->pipe.session, NGHTTP2_FLAG_NONE, settings,
                                 sizeof settings / sizeof *settings) ||
@@ -247,9 +249,7 @@ bool hone_grpc_links_write(hone_grpc_loop *loop) {
         else continue;
         next = loop->link; /* what was repeated may have changed the list; written ones are not dirty */
     }
-    for (hone_grpc_connection *c = loop->connection; c; c = c->after)
-        if (c->pipe.dirty) return true;
-    return false;
+    return loop->to_write != NULL;
 }
 /* Checks that are due are the first loop's. */
 void hone_grpc_links_tick(hone_grpc_loop *loop, uint64_t now) {

@@ -10,9 +10,12 @@
 
 #include "serve/grpc.h"
 
-enum { PIECE = 128 << 10, READS = 4, RECORDS = 32 };
+enum { PIECE = 128 << 10, PIECE_LEAST = 4 << 10, READS = 4, RECORDS = 32, SLICE_NS = 200000 };
 static _Thread_local uint8_t scratch[PIECE]; /* one turn's bytes, in or out */
 
+void hone_grpc_pipe_begin(hone_grpc_pipe *p) {
+    p->turn = HONE_GRPC_TURN_NEW, p->heard = hone_serve_now(), p->piece = PIECE_LEAST;
+}
 bool hone_grpc_pipe_watch(hone_grpc_pipe *p, uint32_t want) {
     struct epoll_event ev = {.events = want, .data.ptr = p};
     if (want == p->asked) return true;
@@ -79,22 +82,35 @@ bool hone_grpc_pipe_write(hone_grpc_pipe *p) {
                (room || (p->secured && hone_serve_secured_wants_write(p->secured)) ? (uint32_t)EPOLLOUT : 0));
 }
 
+/* As much as takes SLICE_NS, by what the last piece took: a connection that brings hundreds of small requests
+   at once has its turn again when others had theirs. */
 bool hone_grpc_pipe_read(hone_grpc_pipe *p) {
+    const uint64_t began = hone_serve_now();
+    uint64_t last = began;
+    p->turn = HONE_GRPC_TURN_KNOWN;
     for (int k = 0; k < (p->secured ? RECORDS : READS); k++) {
         const ssize_t n = p->secured ? hone_serve_secured_receive(p->secured, scratch, sizeof scratch)
-                                     : recv(p->fd, scratch, sizeof scratch, 0);
+                                     : recv(p->fd, scratch, p->piece, 0);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EAGAIN) return p->dirty = true;
+        if (n < 0 && errno == EAGAIN) return true;
         if (n <= 0) return false;
-        p->dirty = true;
         /* what is wrong was told by GOAWAY, if at all */
         if (nghttp2_session_mem_recv(p->session, scratch, (size_t)n) != n) return false;
-        if (n < (ssize_t)sizeof scratch && !p->secured) return true; /* a record of TLS is smaller */
+        const bool full = (size_t)n == p->piece;
+        if (!full && !p->secured) return true; /* a record of TLS is smaller */
+        const uint64_t now = hone_serve_now();
+        if (full && now - last < SLICE_NS / 8 && p->piece < PIECE) p->piece *= 2;
+        else if (now - last > SLICE_NS / 2 && p->piece > PIECE_LEAST) p->piece /= 2;
+        if (now - began > SLICE_NS) break;
+        last = now;
     }
+    p->turn = HONE_GRPC_TURN_MORE;
     return true;
 }
 
 void hone_grpc_pipe_close(hone_grpc_pipe *p) {
+    for (int k = 0; k < p->loop->n_due; k++)
+        if (p->loop->due[k].pipe == p) p->loop->due[k].pipe = NULL;
     nghttp2_session_del(p->session);
     hone_serve_secured_free(p->secured);
     close(p->fd);
