@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What good clients feel while others flood the server:
 #     serve_floods.py HONE [--kinds TEXT,…] [--seconds S] [--nice N] [--hold N] [--beside]
-# Connections of each kind of bad client (tests/serve_bad.py) are opened as fast as they can be, by one process
-# (`--nice`: its priority), while good ones ask 200 times a second over each protocol. With --beside the flood goes
-# to a second server of the same kind on the same cores: what good clients feel then is the machine's being full,
-# and the difference is what this server adds by itself.
+# Connections of each kind of bad client (tests/serve_bad.py) are opened as fast as they can be, by one
+# process (`--nice`: its priority), while good ones ask 200 times a second over each protocol. With --beside
+# the flood goes to a second server of the same kind on the same cores: what good clients feel then is the
+# machine's being full, and the difference is what this server adds by itself.
 import argparse, atexit, collections, json, os, pathlib, shutil, signal, subprocess, sys, tempfile, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
@@ -56,8 +56,8 @@ with open(folder + "/m/1/model.onnx", "wb") as f:
 
 def serve():
     s = subprocess.Popen(
-        [a.hone, "serve", folder, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "4"]
-        + ["--connections", "9000", "--idle", "5", "--request-time", "5"],
+        [a.hone, "serve", folder, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json"]
+        + ["--max-body", "4", "--connections", "9000", "--idle", "5", "--request-time", "5"],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -74,8 +74,8 @@ def cpu(pid):
 def load(ports):
     processes = {
         f: subprocess.Popen(
-            [a.hone, "load", "127.0.0.1:%d" % port, "--model", "m", "--rate", "200", "--warmup", "0.2", "--json"]
-            + ["--window", str(a.seconds / 4), "--windows", "4", "--stable", "0.1"]
+            [a.hone, "load", "127.0.0.1:%d" % port, "--model", "m", "--rate", "200", "--json"]
+            + ["--warmup", "0.2", "--window", str(a.seconds / 4), "--windows", "4", "--stable", "0.1"]
             + (["--grpc"] if f == "gRPC" else []),
             stdout=subprocess.PIPE,
             text=True,
@@ -85,6 +85,11 @@ def load(ports):
     none = {"p50_ms": 0, "p90_ms": 0, "p99_ms": 0, "errors": -1}  # it did not even begin
     said = {f: json.loads((p.communicate()[0].splitlines() or ["{}"])[0]) for f, p in processes.items()}
     return {f: s.get("levels", [none])[0] for f, s in said.items()}
+
+
+def tell(front, level):
+    failed = " %d FAILED" % level["errors"] if level["errors"] else ""
+    return "%s %.2f %.2f %.2f%s" % (front, level["p50_ms"], level["p90_ms"], level["p99_ms"], failed)
 
 
 good, ports = serve()
@@ -118,9 +123,7 @@ for kind in [None] + kinds:
         n = (int(counts[-1]) - int(counts[0])) / took if len(counts) > 1 else 0
     print(
         "%-32s %9.0f %7.0f%% %7.0f%%   %s"
-        % (kind or "none", n, 100 * theirs, 100 * own, "   ".join(
-            "%s %.2f %.2f %.2f%s" % (w, l["p50_ms"], l["p90_ms"], l["p99_ms"], " %d FAILED" % l["errors"] if l["errors"] else "")
-            for w, l in levels.items())),
+        % (kind or "none", n, 100 * theirs, 100 * own, "   ".join(tell(*l) for l in levels.items())),
         flush=True,
     )
     time.sleep(0.5)

@@ -19,6 +19,7 @@ def word(text):
 head = b"\x83\x86" + b"".join(
     b"\0" + word(n) + word(v)
     for n, v in (
+        (b":authority", b"x"),
         (b":path", b"/inference.GRPCInferenceService/ModelInfer"),
         (b"content-type", b"application/grpc"),
         (b"te", b"trailers"),

@@ -16,7 +16,13 @@
 
 #include "serve/core.h"
 
-enum { WAITING = 1024, AT_ONCE = 64, EVENTS = 64, TICK = 5 /* ms, until somebody leaves */, LOOK = 500 /* ms */ };
+enum {
+    WAITING = 1024,
+    AT_ONCE = 64,
+    EVENTS = 64,
+    TICK = 5 /* ms, until somebody leaves */,
+    LOOK = 500 /* ms */
+};
 enum { LINE = 8 << 10, LINGER = 2000 /* us: a handshake that is under way */ };
 static const uint64_t second_ns = 1000000000;
 
@@ -61,8 +67,8 @@ hone_status hone_accept_at(const char *host, int port, hone_acceptor *out, int *
 bool hone_accept_shut(int fd) {
     struct sock_filter no_syn[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13), /* TCP's flags */
                                    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
-                                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
-                                   BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
+                                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1),
+                                   BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
     const struct sock_fprog program = {sizeof no_syn / sizeof *no_syn, no_syn};
     return !setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
@@ -187,7 +193,8 @@ static void *take(void *acceptor) {
     }
 }
 hone_status hone_accept_begin(hone_acceptor *a, struct MHD_Daemon *daemon) {
-    struct epoll_event door = {.events = EPOLLIN, .data.ptr = a}, stop = {.events = EPOLLIN, .data.ptr = NULL};
+    struct epoll_event door = {.events = EPOLLIN, .data.ptr = a},
+                       stop = {.events = EPOLLIN, .data.ptr = NULL};
     a->daemon = daemon;
     a->poll = epoll_create1(EPOLL_CLOEXEC);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a->stop) || a->poll < 0 ||

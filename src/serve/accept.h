@@ -20,8 +20,8 @@
 typedef struct {
     struct MHD_Daemon *daemon;
     int fd, stop[2], poll, guests;
-    unsigned handed;     /* to libmicrohttpd, which takes them when its threads come to it */
-    atomic_uint entered; /* those that it took: told by hone_accept_entered */
+    unsigned handed;           /* to libmicrohttpd, which takes them when its threads come to it */
+    atomic_uint entered;       /* those that it took: told by hone_accept_entered */
     int most, threads, idle_s; /* connections at once; libmicrohttpd's; for a first line */
     bool looks;                /* at first lines, which TLS would hide */
     unsigned turn;
@@ -32,8 +32,8 @@ typedef struct {
 /* Listens at host and port (0: a free one); *got: which one it is. */
 hone_status hone_accept_at(const char *host, int port, hone_acceptor *out, int *got);
 hone_status hone_accept_begin(hone_acceptor *, struct MHD_Daemon *);
-/* From now on nobody can connect to this listening socket, and those who have can still be accepted: closing it
-   would reset them. False: this kernel cannot do that. */
+/* From now on nobody can connect to this listening socket, and those who have can still be accepted: closing
+   it would reset them. False: this kernel cannot do that. */
 bool hone_accept_shut(int fd);
 /* libmicrohttpd has taken one. */
 void hone_accept_entered(hone_acceptor *);

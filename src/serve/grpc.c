@@ -18,7 +18,8 @@
 #include "serve/accept.h"
 #include "serve/grpc_front.h"
 
-enum { EVENTS = 512, ACCEPTS = 16, TURN_NS = 500000, LOOPS_MAX = 4, TICK_MS = 10, IDLE_MS = 500, BACKLOG = 512, CROWD = 256 };
+enum { EVENTS = 512, ACCEPTS = 16, LOOPS_MAX = 4, BACKLOG = 512, CROWD = 256 };
+enum { TICK_MS = 10, IDLE_MS = 500, TURN_NS = 500000, AWAY_NS = 1000000000 };
 static const uint64_t ms_ns = 1000000, second_ns = 1000000000;
 static _Thread_local hone_grpc_loop *here; /* the loop whose thread this is */
 
@@ -129,15 +130,22 @@ static void give_back(hone_grpc *g) {
 #endif
 }
 
+static uint64_t soon(uint64_t at, uint64_t now) { return at < now ? at : now; }
 /* Deadlines, those who do not read, those who do nothing, and the end of the server. */
 static void tick(hone_grpc_loop *l, uint64_t now) {
     const uint64_t idle = (uint64_t)l->grpc->o->idle_seconds * second_ns;
     const bool draining = atomic_load(&l->grpc->draining);
+    const uint64_t away = l->connections && now - l->ticked > AWAY_NS ? now - l->ticked : 0;
     l->ticked = now;
     if (l->grpc->front) hone_grpc_links_tick(l, now);
     if (l == l->grpc->loop) give_back(l->grpc), hone_serve_calm(l->grpc->server);
     for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
         next = c->after;
+        if (away) { /* this process stood still: that was nobody else's time */
+            c->useful = soon(c->useful + away, now);
+            if (c->pipe.stuck) c->pipe.stuck = soon(c->pipe.stuck + away, now);
+            for (hone_grpc_call *a = c->call; a; a = a->after) a->away += away;
+        }
         for (hone_grpc_call *a = c->call, *after; a; a = after) after = a->after, hone_grpc_call_tick(a, now);
         const bool out_of_time = idle && !c->calls && now - c->useful > idle;
         if (c->pipe.stuck && idle && now - c->pipe.stuck > idle) {
@@ -179,8 +187,8 @@ static int in_turn(const void *left, const void *right) {
     return a->turn != b->turn ? (a->turn > b->turn) - (a->turn < b->turn)
                               : (a->heard > b->heard) - (a->heard < b->heard);
 }
-/* Those first that ask now and then, so that they do not wait for a crowd; of the others who was heard longest
-   ago. What TURN_NS is too short for is still there in the next turn. */
+/* Those first that ask now and then, so that they do not wait for a crowd; of the others who was heard
+   longest ago. What TURN_NS is too short for is still there in the next turn. */
 static void hear(hone_grpc_loop *l, hone_grpc_due *list, int n) {
     const uint64_t began = hone_serve_now();
     uint64_t now = began;

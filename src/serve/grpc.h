@@ -108,6 +108,7 @@ struct hone_grpc_call {
     bool is_grpc, is_post, may; /* may: its key is good */
     size_t head;                /* bytes of headers */
     uint64_t began, deadline;   /* deadline 0: none */
+    uint64_t away;              /* for so long this process stood still since */
     /* the message that is coming in */
     uint8_t prefix[5];
     int prefix_n;

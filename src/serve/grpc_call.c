@@ -420,6 +420,7 @@ void hone_grpc_call_tick(hone_grpc_call *a, uint64_t now) {
     if (a->closed) return;
     if (a->method && a->method->look) a->method->look(a);
     if (a->deadline && now >= a->deadline) hone_grpc_call_fail(a, HONE_GRPC_DEADLINE, "Deadline Exceeded");
-    else if (!a->in_ended && now - a->began > whole && !(a->method && a->method->stream && !a->prefix_n))
+    else if (!a->in_ended && now - a->began > whole + a->away &&
+             !(a->method && a->method->stream && !a->prefix_n))
         hone_grpc_call_fail(a, HONE_GRPC_DEADLINE, "the request did not come whole in time");
 }

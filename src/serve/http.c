@@ -8,6 +8,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,16 @@
 
 /* POOL: beside a request's headers; libmicrohttpd clears all of a connection's memory after each request, so
    it is kept small. */
-enum { POOL = 16 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512, TOLD_MS = 200, PILED = 64, NEVER = 1 << 28 };
+enum {
+    POOL = 16 << 10,
+    ADDRESSES = 1024,
+    SWALLOW = 1 << 20,
+    SMALL = 512,
+    TOLD_MS = 200,
+    PILED = 64,
+    NEVER = 1 << 28,
+    AWAY_NS = 1000000000
+};
 
 struct hone_http {
     hone_server *server;
@@ -45,6 +56,9 @@ struct hone_http {
         uint64_t since; /* 0: between requests, or it is whole */
         bool body;      /* it is a body that comes */
         int piled;      /* so many requests of it may be there already */
+        bool ours;      /* its request is whole, and not answered yet */
+        /* the sweeper's: bytes that went either way, when they last became more, when that was looked at */
+        uint64_t moved, active, looked;
         hone_http_seen seen;
         struct connection *next, **back;
     } * connections;
@@ -270,10 +284,13 @@ static bool too_often(hone_http_call *c) {
 
 /* ---- one call, step by step ---- */
 
-static struct connection *note_since(struct MHD_Connection *connection, uint64_t since, bool body) {
+static struct connection *connection_of(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *i =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct connection *at = i ? i->socket_context : NULL;
+    return i ? i->socket_context : NULL;
+}
+static struct connection *note_since(struct MHD_Connection *connection, uint64_t since, bool body) {
+    struct connection *at = connection_of(connection);
     if (!at) return NULL;
     __atomic_store_n(&at->body, body, __ATOMIC_RELAXED);
     __atomic_store_n(&at->since, since, __ATOMIC_RELAXED);
@@ -336,7 +353,6 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
                             const char *version, const char *bytes, size_t *n, void **at) {
     hone_http *f = front;
     hone_http_call *c = *at;
-    const hone_server_options *o = hone_serve_options(f->server);
     if (!c) {
         if (!(c = *at = begin(f, connection, url, verb))) return MHD_NO;
         if (!c->error.code || (c->length >= 0 && c->length < SWALLOW)) return MHD_YES;
@@ -346,15 +362,15 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
     }
     if (*n) {
         if (c->reply) return MHD_NO;
-        const bool late = hone_serve_now() - c->began > (uint64_t)o->request_seconds * 1000000000u;
         take(c, bytes, *n);
         /* who goes on sending is not listening */
-        if (late || (c->error.code && (c->forgotten += *n) > SWALLOW)) return MHD_NO;
+        if (c->error.code && (c->forgotten += *n) > SWALLOW) return MHD_NO;
         *n = 0;
         return MHD_YES;
     }
     if (atomic_load(&c->state) == HONE_CALL_BODY) {
         struct connection *mine = note_since(connection, 0, false);
+        if (mine) __atomic_store_n(&mine->ours, true, __ATOMIC_RELAXED);
         if (!c->called && mine && piled(mine)) {
             c->called = true;
             atomic_fetch_add(&f->suspended, 1);
@@ -381,6 +397,8 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
     }
     if (atomic_load(&c->state) != HONE_CALL_DONE) return MHD_YES;
     hone_http_line_leave(&f->line, c, call_in); /* who does not read its answer keeps nobody waiting */
+    struct connection *mine = connection_of(connection);
+    if (mine) __atomic_store_n(&mine->ours, false, __ATOMIC_RELAXED);
     if (!c->reply && c->forward && c->waiting) hone_front_reply(c);
     if (!c->reply && c->request && c->waiting) hone_http_infer_reply(c);
     if (!c->reply && c->error.code) hone_http_answer_error(c);
@@ -439,7 +457,7 @@ static void connected(void *front, struct MHD_Connection *connection, void **at,
         const union MHD_ConnectionInfo *i =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         if (!i || !(mine = calloc(1, sizeof *mine))) return;
-        mine->fd = i->connect_fd, mine->since = hone_serve_now();
+        mine->fd = i->connect_fd, mine->since = mine->active = mine->looked = hone_serve_now();
         pthread_mutex_lock(&f->connecting);
         mine->next = f->connections, mine->back = &f->connections;
         if (mine->next) mine->next->back = &mine->next;
@@ -467,18 +485,43 @@ static bool gone(const struct connection *c) {
     char byte;
     return __atomic_load_n(&c->body, __ATOMIC_RELAXED) && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
+/* Idle is who neither sends nor takes bytes. libmicrohttpd's own timeout would judge before it reads what
+   came while this process was stopped. */
+static bool idles(struct connection *c, uint64_t now, uint64_t away, uint64_t most) {
+    c->active += away, c->looked += away;
+    if (c->active > now) c->active = now;
+    if (__atomic_load_n(&c->ours, __ATOMIC_RELAXED)) c->active = now;
+    if (now <= c->looked || now - c->looked < most / 8) return false;
+    struct tcp_info t;
+    socklen_t n = sizeof t;
+    memset(&t, 0, sizeof t);
+    c->looked = now;
+    if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &t, &n)) return false;
+    const uint64_t moved = t.tcpi_bytes_acked + t.tcpi_bytes_received;
+    if (moved != c->moved) c->moved = moved, c->active = now;
+    return now - c->active > most;
+}
 static void *sweep(void *front) {
     hone_http *f = front;
     const uint64_t most = (uint64_t)hone_serve_options(f->server)->request_seconds * 1000000000u;
+    const uint64_t idle = (uint64_t)hone_serve_options(f->server)->idle_seconds * 1000000000u;
+    uint64_t swept = hone_serve_now();
     char byte;
     /* it has a timeout */
     while (recv(f->stop[0], &byte, 1, 0) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-        const uint64_t now = hone_serve_now();
+        const uint64_t now = hone_serve_now(), away = now - swept > AWAY_NS ? now - swept : 0;
+        swept = now;
         hone_serve_calm(f->server);
         pthread_mutex_lock(&f->connecting);
         for (struct connection *c = f->connections; c; c = c->next) {
-            const uint64_t since = __atomic_load_n(&c->since, __ATOMIC_RELAXED);
-            if (since && now > since && (now - since > most || gone(c))) shutdown(c->fd, SHUT_RDWR);
+            uint64_t since = __atomic_load_n(&c->since, __ATOMIC_RELAXED);
+            if (away && since) /* this process stood still: that was nobody else's time */
+                since = __atomic_compare_exchange_n(&c->since, &since, since + away, false, __ATOMIC_RELAXED,
+                                                    __ATOMIC_RELAXED)
+                            ? since + away
+                            : now;
+            if ((since && now > since && (now - since > most || gone(c))) || idles(c, now, away, idle))
+                shutdown(c->fd, SHUT_RDWR);
         }
         pthread_mutex_unlock(&f->connecting);
     }
@@ -523,8 +566,10 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     hone_status s = HONE_OK;
     hone_http *f = calloc(1, sizeof *f);
     if (!f) return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
-    *f = (hone_http){
-        .server = server, .metrics = metrics, .door = {.fd = -1, .stop = {-1, -1}, .poll = -1}, .stop = {-1, -1}};
+    *f = (hone_http){.server = server,
+                     .metrics = metrics,
+                     .door = {.fd = -1, .stop = {-1, -1}, .poll = -1},
+                     .stop = {-1, -1}};
     pthread_mutex_init(&f->rating, NULL), pthread_mutex_init(&f->connecting, NULL);
     pthread_mutex_init(&f->line.lock, NULL);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -554,7 +599,6 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     options[n++] =
         (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                                 o->max_connections_per_ip > 0 ? o->max_connections_per_ip : 0, NULL};
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_TIMEOUT, o->idle_seconds, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                                            (intptr_t)(POOL + o->max_header_bytes), NULL};
     if (threads > 1) options[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, threads, NULL};

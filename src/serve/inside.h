@@ -144,8 +144,8 @@ struct hone_serve_core {
     pthread_cond_t kept_more;
     hone_serve_task *task, **last_task;
     hone_serve_version *dead;
-    atomic_ullong ended; /* versions, so far */
-    int round;           /* of looking at ensembles */
+    atomic_ullong changed; /* versions that began or ended, so far */
+    int round;             /* of looking at ensembles */
     bool go, quit;       /* it may begin to load; it is to end */
     int wake[2], watch;  /* a pipe that wakes the keeper; inotify, or -1 */
     uint64_t began_ns;

@@ -209,6 +209,7 @@ static bool load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, js
     if (v) {
         v->stamp = f->stamp;
         put(c, s, HONE_SERVE_LOADED, v, NULL);
+        atomic_fetch_add(&c->changed, 1);
         tell_ready(c, v);
     } else {
         for (char *p = why.text; *p; p++)

@@ -29,7 +29,7 @@ struct hone_server {
     atomic_ullong carried, kept_at;      /* bytes since memory was given back; when the last came */
     atomic_ullong span_from, span_bytes; /* the span under way */
     atomic_ullong most_bytes;            /* of a span, since memory was given back */
-    atomic_ullong ended;                 /* versions of models, when it was looked at last */
+    atomic_ullong changed;               /* versions of models, when it was looked at last */
     char *keys;                          /* a line each */
     FILE *log;
     hone_serve_trace *trace;
@@ -153,7 +153,7 @@ void hone_serve_carried(hone_server *s, uint64_t bytes) {
     atomic_store_explicit(&s->kept_at, hone_serve_now(), memory_order_relaxed);
 }
 /* True where a crowd has left, though requests go on: a span carried a quarter of the busiest one; or a model
-   has left. */
+   has left, or has come and was measured. */
 static bool ebbed(hone_server *s, uint64_t now) {
     unsigned long long from = atomic_load(&s->span_from);
     if (now - from < SPAN_S * 1000000000ull || !atomic_compare_exchange_strong(&s->span_from, &from, now))
@@ -161,8 +161,8 @@ static bool ebbed(hone_server *s, uint64_t now) {
     const uint64_t bytes = atomic_exchange(&s->span_bytes, 0), most = atomic_load(&s->most_bytes);
     const bool less = most >= SPARE && bytes < most / 4;
     if (less || bytes > most) atomic_store(&s->most_bytes, bytes);
-    const uint64_t ended = s->core ? atomic_load(&s->core->ended) : 0;
-    return (atomic_exchange(&s->ended, ended) != ended) | less;
+    const uint64_t changed = s->core ? atomic_load(&s->core->changed) : 0;
+    return (atomic_exchange(&s->changed, changed) != changed) | less;
 }
 /* Bodies of many sizes leave holes in the heaps of all threads. Two seconds without a request are the time to
    give them back, or the first span with few: it takes milliseconds, and the next request pays for fresh

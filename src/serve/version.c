@@ -35,7 +35,7 @@ void hone_serve_version_end(hone_serve_version *v) {
     for (int k = 0; k < v->n_labels; k++) free(v->labels[k]);
     pthread_cond_destroy(&v->more), pthread_mutex_destroy(&v->lock);
     free(v->port), free(v->why), free(v->labels), free(v->name), free(v->path), free(v);
-    atomic_fetch_add(&c->ended, 1);
+    atomic_fetch_add(&c->changed, 1);
 }
 const char *hone_serve_version_name(const hone_serve_version *v) { return v->name; }
 int64_t hone_serve_version_number(const hone_serve_version *v) { return v->number; }
