@@ -18,7 +18,7 @@
 #include "serve/accept.h"
 #include "serve/grpc_front.h"
 
-enum { EVENTS = 512, ACCEPTS = 16, LOOPS_MAX = 4, BACKLOG = 512, CROWD = 256 };
+enum { EVENTS = 512, ACCEPTS = 16, LOOPS_MAX = 4, BACKLOG = 512, CROWD = 256, AT_CORE = 8 };
 enum { TICK_MS = 10, IDLE_MS = 500, TURN_NS = 500000, AWAY_NS = 1000000000 };
 static const uint64_t ms_ns = 1000000, second_ns = 1000000000;
 static _Thread_local hone_grpc_loop *here; /* the loop whose thread this is */
@@ -77,7 +77,7 @@ static void finished(hone_serve_request *r) { /* any thread */
 }
 static void submit(hone_grpc_loop *l) {
     hone_grpc_item *list = l->ready, *turned = NULL;
-    l->ready = NULL;
+    l->ready = NULL, l->n_ready = 0;
     for (hone_grpc_item *next; list; list = next) next = list->other, list->other = turned, turned = list;
     const bool alone = turned && !turned->other;
     for (hone_grpc_item *next; turned; turned = next) {
@@ -187,23 +187,46 @@ static int in_turn(const void *left, const void *right) {
     return a->turn != b->turn ? (a->turn > b->turn) - (a->turn < b->turn)
                               : (a->heard > b->heard) - (a->heard < b->heard);
 }
-/* Those first that ask now and then, so that they do not wait for a crowd; of the others who was heard
-   longest ago. What TURN_NS is too short for is still there in the next turn. */
+/* epoll looks at it unless it is in line. */
+static void watch(hone_grpc_pipe *p) {
+    const uint32_t in = EPOLLIN;
+    (void)hone_grpc_pipe_watch(p, p->later_back ? p->asked & ~in : p->asked | in);
+}
+static void hear_one(hone_grpc_loop *l, hone_grpc_due *one, uint64_t now) {
+    hone_grpc_pipe *p = one->pipe;
+    p->heard = now;
+    p->event(p, one->events);
+    if (one->pipe != p) return; /* it was closed */
+    if (p->turn != HONE_GRPC_TURN_MORE) hone_grpc_pipe_called(p);
+    else if (!p->later_back) hone_grpc_pipe_wait(p);
+    watch(p);
+}
+bool hone_grpc_has_room(const hone_grpc_loop *l) { return l->at_work + l->n_ready < l->grpc->at_core; }
+static bool goes_on(const hone_grpc_loop *l) { return (l->line[0] || l->line[1]) && hone_grpc_has_room(l); }
+/* Those first that ask now and then, so that they do not wait for a crowd; then others as hone_grpc_turn has
+   them, one after another. What TURN_NS is too short for is there in the next turn. */
 static void hear(hone_grpc_loop *l, hone_grpc_due *list, int n) {
     const uint64_t began = hone_serve_now();
     uint64_t now = began;
-    bool other = false; /* one of them is always heard */
     if (n > 1) qsort(list, (size_t)n, sizeof *list, in_turn);
     l->due = list, l->n_due = n;
     for (int k = 0; k < n; k++) {
         hone_grpc_pipe *p = list[k].pipe;
         if (!p) continue;
-        if (p->turn != HONE_GRPC_TURN_KNOWN) {
-            if (other && now - began > TURN_NS) break;
-            other = true;
+        if (p->turn != HONE_GRPC_TURN_KNOWN && !(list[k].events & ~(uint32_t)EPOLLIN) &&
+            (!hone_grpc_has_room(l) || now - began > TURN_NS)) {
+            if (!p->later_back) hone_grpc_pipe_wait(p);
+            watch(p);
+            continue;
         }
-        p->heard = now;
-        p->event(p, list[k].events);
+        hear_one(l, &list[k], now);
+        now = hone_serve_now();
+    }
+    for (bool first = true; goes_on(l) && (first || now - began < TURN_NS); first = false) {
+        hone_grpc_due next = {l->line[0] ? l->line[0] : l->line[1], EPOLLIN};
+        l->due = &next, l->n_due = 1;
+        hone_grpc_pipe_called(next.pipe);
+        hear_one(l, &next, now);
         now = hone_serve_now();
     }
     l->n_due = 0;
@@ -215,7 +238,7 @@ static void *turn(void *arg) {
     hone_grpc_due list[EVENTS];
     here = l;
     while (!atomic_load(&l->grpc->quit) || l->at_work) {
-        const int n = epoll_wait(l->poll, ev, EVENTS, patience(l));
+        const int n = epoll_wait(l->poll, ev, EVENTS, goes_on(l) ? 0 : patience(l));
         int heard = 0;
         bool door = false;
         for (int k = 0; k < n; k++) {
@@ -315,6 +338,7 @@ static hone_status begin(hone_server *server, int port, void **out) {
         return secure;
     }
     const int loops = o->http_threads > 0 ? o->http_threads : cores < LOOPS_MAX ? (int)cores : LOOPS_MAX;
+    g->at_core = o->queue / (2 * loops) > AT_CORE ? o->queue / (2 * loops) : AT_CORE;
     const int why = listen_at(o->host ? o->host : "127.0.0.1", port, &g->listener);
     if (why) {
         end(g);

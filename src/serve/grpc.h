@@ -50,9 +50,9 @@ typedef struct hone_grpc_item hone_grpc_item;
 typedef struct hone_grpc_link hone_grpc_link;
 typedef struct hone_grpc_relay hone_grpc_relay;
 
-/* In which order connections are heard: those that wait for their answers before they ask again; new ones;
-   those that bring more than is taken from them at once. */
-typedef enum { HONE_GRPC_TURN_KNOWN, HONE_GRPC_TURN_NEW, HONE_GRPC_TURN_MORE } hone_grpc_turn;
+/* In which order connections are heard: those that wait for their answers before they ask again; new ones, and
+   those with many calls under way; those that have brought more than was taken from them at once. */
+typedef enum { HONE_GRPC_TURN_KNOWN, HONE_GRPC_TURN_OTHER, HONE_GRPC_TURN_MORE } hone_grpc_turn;
 typedef struct hone_grpc_pipe hone_grpc_pipe;
 struct hone_grpc_pipe {
     void (*event)(hone_grpc_pipe *, uint32_t events); /* of epoll, which knows the pipe */
@@ -63,11 +63,13 @@ struct hone_grpc_pipe {
     uint8_t *out; /* of which out_at … out_n is still to be sent */
     size_t out_n, out_at;
     uint32_t asked; /* of epoll */
+    bool added;     /* to it */
     uint64_t stuck; /* since when the other end does not take what it is sent, or 0 */
     bool dirty;     /* to be written when this turn ends */
     hone_grpc_turn turn;
-    uint64_t heard; /* when it had its turn last, or came */
-    size_t piece;   /* bytes that are taken from it at once */
+    uint64_t heard;                      /* when it had its turn last, or came */
+    size_t piece;                        /* bytes that are taken from it at once */
+    hone_grpc_pipe *later, **later_back; /* in the loop's line; back is NULL where it is not in it */
 };
 
 typedef struct {
@@ -161,8 +163,10 @@ struct hone_grpc_loop {
     hone_grpc_connection *connection, *to_write;
     hone_grpc_link *link;  /* to other servers, in a front */
     hone_grpc_item *ready; /* inferences that this turn brought, to be submitted when it ends */
-    int at_work;           /* items that the core has */
-    hone_grpc_due *due;    /* what this turn is to hear; a pipe that closes is taken out */
+    int at_work, n_ready;  /* items that the core has; that are ready */
+    /* Of those that are new, and of those that bring more: epoll does not look at them meanwhile. */
+    hone_grpc_pipe *line[2], **line_end[2];
+    hone_grpc_due *due; /* what this turn is to hear; a pipe that closes is taken out */
     int n_due;
     uint64_t ticked;
     pthread_mutex_t lock;
@@ -179,7 +183,8 @@ struct hone_grpc {
     hone_serve_tls *tls; /* NULL: plain */
     int listener, port, n_loops;
     unsigned turn;
-    int most; /* connections at once since memory was last given back; the first loop's */
+    int at_core; /* items of a loop there, from which on those that bring more wait */
+    int most;    /* connections at once since memory was last given back; the first loop's */
     hone_grpc_loop *loop;
     atomic_bool draining, quit;
     atomic_int connections, busy; /* busy: calls of one answer that are open, and messages of streams */
@@ -204,6 +209,8 @@ bool hone_grpc_call_hungry(const hone_grpc_call *); /* it takes more from the cl
 void hone_grpc_call_resume(hone_grpc_call *);       /* it may do so again */
 /* grpc_pipe.c */
 void hone_grpc_pipe_begin(hone_grpc_pipe *);
+void hone_grpc_pipe_wait(hone_grpc_pipe *); /* in line */
+void hone_grpc_pipe_called(hone_grpc_pipe *);
 bool hone_grpc_pipe_read(hone_grpc_pipe *); /* false: it is over */
 bool hone_grpc_pipe_write(hone_grpc_pipe *);
 bool hone_grpc_pipe_watch(hone_grpc_pipe *, uint32_t events);
@@ -218,5 +225,8 @@ void hone_grpc_connection_leave(hone_grpc_connection *, bool last); /* GOAWAY */
 void hone_grpc_connection_close(hone_grpc_connection *);
 void hone_grpc_call_send(hone_grpc_call *); /* something to send, or the end */
 /* grpc.c */
+/* Whether those that bring much may bring more: not while the core has enough of this loop, for its queue would
+   be full of what few connections bring. */
+bool hone_grpc_has_room(const hone_grpc_loop *);
 void hone_grpc_post(hone_grpc_item *); /* any thread: it is over, tell its loop */
 #endif

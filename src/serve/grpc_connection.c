@@ -12,7 +12,7 @@
 
 #include "serve/grpc_front.h"
 
-enum { STREAMS = 1000, WINDOW = 4 << 20, WINDOW_ALL = 32 << 20, FRAME = 256 << 10 };
+enum { STREAMS = 1000, WINDOW = 4 << 20, WINDOW_ALL = 32 << 20, FRAME = 256 << 10, BUSY = 8 };
 
 void hone_grpc_connection_dirty(hone_grpc_connection *c) {
     hone_grpc_loop *l = c->pipe.loop;
@@ -181,7 +181,10 @@ static void prepare(void) {
 
 static void event(hone_grpc_pipe *p, uint32_t events) {
     hone_grpc_connection *c = (hone_grpc_connection *)p;
-    if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP)) || hone_grpc_pipe_read(p)) {
+    if (events & (EPOLLERR | EPOLLHUP)) { /* nobody is there: what it sent before is not worth a run */
+        hone_grpc_connection_close(c);
+    } else if (!(events & EPOLLIN) || hone_grpc_pipe_read(p)) {
+        if (p->turn == HONE_GRPC_TURN_KNOWN && c->calls > BUSY) p->turn = HONE_GRPC_TURN_OTHER;
         hone_grpc_connection_dirty(c);
     } else {
         (void)hone_grpc_pipe_write(p); /* why, where it can still be told */

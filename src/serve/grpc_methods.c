@@ -119,7 +119,7 @@ static bool infer(hone_grpc_item *i, const uint8_t *at, size_t n) {
         return true;
     }
     if (hone_serve_inference_read(core_of(i), at, n, &i->inference, &i->error)) return true;
-    i->other = i->call->loop->ready, i->call->loop->ready = i;
+    i->other = i->call->loop->ready, i->call->loop->ready = i, i->call->loop->n_ready++;
     return false;
 }
 
