@@ -50,8 +50,8 @@ typedef struct hone_grpc_item hone_grpc_item;
 typedef struct hone_grpc_link hone_grpc_link;
 typedef struct hone_grpc_relay hone_grpc_relay;
 
-/* In which order connections are heard: those that wait for their answers before they ask again; new ones, and
-   those with many calls under way; those that have brought more than was taken from them at once. */
+/* In which order connections are heard: those that wait for their answers before they ask again; new ones,
+   and those with many calls under way; those that have brought more than was taken from them at once. */
 typedef enum { HONE_GRPC_TURN_KNOWN, HONE_GRPC_TURN_OTHER, HONE_GRPC_TURN_MORE } hone_grpc_turn;
 typedef struct hone_grpc_pipe hone_grpc_pipe;
 struct hone_grpc_pipe {
@@ -225,8 +225,8 @@ void hone_grpc_connection_leave(hone_grpc_connection *, bool last); /* GOAWAY */
 void hone_grpc_connection_close(hone_grpc_connection *);
 void hone_grpc_call_send(hone_grpc_call *); /* something to send, or the end */
 /* grpc.c */
-/* Whether those that bring much may bring more: not while the core has enough of this loop, for its queue would
-   be full of what few connections bring. */
+/* Whether those that bring much may bring more: not while the core has enough of this loop, for its queue
+   would be full of what few connections bring. */
 bool hone_grpc_has_room(const hone_grpc_loop *);
 void hone_grpc_post(hone_grpc_item *); /* any thread: it is over, tell its loop */
 #endif
