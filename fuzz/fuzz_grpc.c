@@ -20,7 +20,7 @@ static hone_grpc_loop loop, front_loop;
 
 static bool begin(hone_grpc *g) {
     hone_grpc_loop *l = g->loop;
-    g->o = hone_serve_options(g->server), g->listener = -1, g->n_loops = 1;
+    g->o = hone_serve_options(g->server), g->listener = -1, g->n_loops = 1, g->at_core = 64;
     l->grpc = g;
     pthread_mutex_init(&l->lock, NULL);
     l->poll = epoll_create1(0);
@@ -68,7 +68,7 @@ static void a_connection(const uint8_t *data, size_t n) {
     }
     while (loop.ready) { /* what ends lets others begin */
         hone_grpc_item *i = loop.ready;
-        loop.ready = NULL;
+        loop.ready = NULL, loop.n_ready = 0;
         for (hone_grpc_item *next; i; i = next) next = i->other, i->error.code = 499, hone_grpc_item_over(i);
     }
     while (loop.at_work) { /* loading and unloading, which the core's own thread does */

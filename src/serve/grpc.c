@@ -99,14 +99,15 @@ static void submit(hone_grpc_loop *l) {
     }
 }
 
-static void accept_all(hone_grpc_loop *l) {
+/* False: nobody waits at the port. */
+static bool accept_some(hone_grpc_loop *l) {
     hone_grpc *g = l->grpc;
     for (int k = 0; k < ACCEPTS; k++) {
         const int one = 1, fd = accept4(g->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         /* until somebody leaves */
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) usleep(1000);
         if (fd < 0 && errno == EINVAL) epoll_ctl(l->poll, EPOLL_CTL_DEL, g->listener, NULL); /* it was shut */
-        if (fd < 0) return;
+        if (fd < 0) return false;
         if (atomic_fetch_add(&g->connections, 1) >= g->o->max_connections) {
             atomic_fetch_sub(&g->connections, 1);
             close(fd);
@@ -117,6 +118,16 @@ static void accept_all(hone_grpc_loop *l) {
         if (to == l) adopt(l, fd);
         else hand_over(to, fd);
     }
+    return true;
+}
+/* The server stops, and handshakes are refused since the last tick: when those that had come are accepted,
+   the port is closed. */
+static void accept_last(hone_grpc_loop *l) {
+    hone_grpc *g = l->grpc;
+    if (++g->ticks_left != 2) return;
+    while (accept_some(l)) continue;
+    epoll_ctl(l->poll, EPOLL_CTL_DEL, g->listener, NULL);
+    shutdown(g->listener, SHUT_RD);
 }
 
 /* After a crowd has left, the allocator keeps what it used; the system can have it back. */
@@ -138,6 +149,7 @@ static void tick(hone_grpc_loop *l, uint64_t now) {
     const uint64_t away = l->connections && now - l->ticked > AWAY_NS ? now - l->ticked : 0;
     l->ticked = now;
     if (l->grpc->front) hone_grpc_links_tick(l, now);
+    if (draining && l == l->grpc->loop) accept_last(l);
     if (l == l->grpc->loop) give_back(l->grpc), hone_serve_calm(l->grpc->server);
     for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
         next = c->after;
@@ -250,7 +262,7 @@ static void *turn(void *arg) {
             } else list[heard++] = (hone_grpc_due){ev[k].data.ptr, ev[k].events};
         }
         hear(l, list, heard);
-        if (door) accept_all(l);
+        if (door) (void)accept_some(l);
         do submit(l), empty_mailbox(l);
         while (l->ready); /* answers let streams go on */
         const uint64_t now = hone_serve_now();
@@ -289,9 +301,9 @@ static int busy_with(const void *self) {
 
 static void quiet(void *self) {
     hone_grpc *g = self;
-    atomic_store(&g->draining, true);
     /* who is connected by now is still accepted */
     if (g->listener >= 0 && !hone_accept_shut(g->listener)) shutdown(g->listener, SHUT_RD);
+    atomic_store(&g->draining, true);
     for (int k = 0; k < g->n_loops; k++) nudge(&g->loop[k]);
 }
 static void end(void *self) {

@@ -183,8 +183,9 @@ struct hone_grpc {
     hone_serve_tls *tls; /* NULL: plain */
     int listener, port, n_loops;
     unsigned turn;
-    int at_core; /* items of a loop there, from which on those that bring more wait */
-    int most;    /* connections at once since memory was last given back; the first loop's */
+    int ticks_left; /* since the server stops */
+    int at_core;    /* items of a loop there, from which on those that bring more wait */
+    int most;       /* connections at once since memory was last given back; the first loop's */
     hone_grpc_loop *loop;
     atomic_bool draining, quit;
     atomic_int connections, busy; /* busy: calls of one answer that are open, and messages of streams */

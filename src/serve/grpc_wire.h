@@ -24,7 +24,7 @@ typedef struct {
 } hone_serve_field;
 bool hone_serve_wire_next(hone_serve_wire *, hone_serve_field *); /* false: the end, or bad */
 static inline hone_serve_wire hone_serve_wire_of(const hone_serve_field *f) {
-    return (hone_serve_wire){f->data, f->data + f->bytes, false};
+    return (hone_serve_wire){f->data, f->data ? f->data + f->bytes : NULL, false}; /* NULL: it is a number */
 }
 /* The numbers of a repeated field, one call a field, packed or not. Calls `each` for every one; false: bad,
    or `each` said so. width 0: varints, else 4 or 8 bytes. */
