@@ -381,8 +381,8 @@ typedef struct {
     const char *name;
     atomic_int *good, *wrong, *lost, *stop;
 } client;
-/* The server stops: a connection that the kernel has taken and the server never saw is reset then, so what
-   was said on one that had no answer yet was not accepted. */
+/* The server stops: a connection on which nothing was said while it looked is closed, so what is said on it
+   afterwards was not accepted. Those that only the kernel has seen are serve_strained.py's. */
 static atomic_bool stopping;
 static void *keep_asking(void *arg) {
     client *c = arg;
