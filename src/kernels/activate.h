@@ -12,22 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* name, f(x); s is the logistic function 1 / (1 + e^-x) */
-#define HONE_ACTIVATIONS(row)                                                                           \
-    row(sigmoid)          /* s(x) */                                                                    \
-        row(tanh)         /* tanh(x) */                                                                 \
-        row(silu)         /* x * s(alpha * x) */                                                        \
-        row(hard_sigmoid) /* clamp(alpha * x + beta, 0, 1) */                                           \
-        row(hard_swish)   /* x * clamp(alpha * x + beta, 0, 1) */                                       \
-        row(gelu)         /* x / 2 * (1 + erf(x / sqrt 2)) */                                           \
-        row(gelu_tanh)    /* x * s(alpha * x + beta * x^3): the tanh form, as 1 + tanh(u) is 2 s(2u) */ \
-        row(leaky)        /* x < 0 ? alpha * x : x */
-typedef enum {
-#define ENUM(name) HONE_ACTIVATE_##name,
-    HONE_ACTIVATIONS(ENUM)
-#undef ENUM
-        HONE_ACTIVATE_COUNT
-} hone_activation;
+#include "base/activation.h"
+
 typedef void hone_activate_fn(float *const *row, ptrdiff_t from, int m, int64_t n, float alpha, float beta);
 /* The function of other rows times what is there: row[i][from + j] = row[i][from + j] * f(of[i * step +
    j]) */

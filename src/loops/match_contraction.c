@@ -154,6 +154,7 @@ bool hone_match_contraction_of(const hone_sized *c, int stage, bool follows, boo
         const hone_dtype t = in->tensor[l[k].tensor].dtype;
         if (t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16) *(k == b ? &d->stored_b : &d->stored_a) = t;
     }
+    d->load_a = p.load[1 - b], d->load_b = p.load[b];
     d->a = l[1 - b], d->b = l[b], d->zero_a = p.zero[1 - b], d->zero_b = p.zero[b], d->alpha = (float)p.alpha;
     d->first_tensor = early->tensor, d->first_at = early->at.c;
     if (w->over >= 0) {

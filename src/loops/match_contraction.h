@@ -31,7 +31,8 @@ enum {
 typedef struct {
     hone_slots_of slots;
     hone_affine_load a, b;
-    int32_t zero_a, zero_b;           /* expressions of zero points; -1: none */
+    int32_t load_a, load_b;           /* expressions of the operands, */
+    int32_t zero_a, zero_b;           /* and of zero points; -1: none */
     int first_tensor;                 /* in a recurrence: what step 0 reads instead of A; -1: nothing else */
     int64_t first_at;                 /* and from where */
     int64_t over_a, over_b, over_out; /* how addresses move with the over index */

@@ -302,8 +302,7 @@ static hone_status contract(hone_template_builder *s, const hone_cpu_call *c, co
         const bool then = columns && !d->of.integers && !hone_gemm_half_best(c->how.precision) &&
                           (!able || able >= HONE_SUM_LINE);
         if (d->of.slots.injective)
-            d->epilogue = hone_epilogue_match(s->arena, c, &d->of.slots, stage + 1, acc, of->group_m, of->n_m,
-                                              of->group_b, of->n_batch, of->group_n[0], columns, then);
+            d->epilogue = hone_epilogue_match(s->arena, c, of, stage + 1, acc, columns, then);
         /* nobody reads its bytes back there */
         if (d->epilogue && d->epilogue->inner && d->i8 && d->i8->zero_a.at) d->epilogue = NULL;
         if (moved && !(d->of.integers && d->packed_b && d->of.piece &&

@@ -64,6 +64,8 @@ static inline const void *hone_cpu_constant(const hone_cpu_call *c, int tensor) 
     if (!c->packs || !c->constant || !c->constant[tensor] || !hone_base_is_constant(r.base)) return NULL;
     return (const char *)hone_packs_constant(c->packs, r.base) + r.offset;
 }
+/* The same of one that is known, as matches ask for it (hone_constant_seen). of: a call. */
+const void *hone_cpu_seen(const void *of, int tensor);
 /* where its panels are, packed the first time */
 hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *, hone_ref *out) HONE_CHECKED;
 /* batch_axis.c: the same call for one image of several, if one by one is how they are best done: then *n of

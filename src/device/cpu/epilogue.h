@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: the common ends of a sum (bias, residual, clamp, activation, narrowing to 8 bits), recognised in
-   the program. Everything else runs as tile code. */
+   epilogue: the common ends of a sum (bias, residual, clamp, activation, narrowing to 8 bits) as this CPU
+   does them: what loops/match_epilogue.h found, with kernels and the places of each row's numbers. All else
+   runs as tile code. */
 #ifndef HONE_DEVICE_CPU_EPILOGUE_H
 #define HONE_DEVICE_CPU_EPILOGUE_H
-#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/table.h"
 #include "kernels/activate.h"
 #include "kernels/epilogue.h"
+#include "loops/match_contraction.h"
+#include "loops/match_epilogue.h"
 
 typedef struct { /* one number a row (of M, in a batch): a constant, or loaded */
     int tensor;  /* -1: k */
@@ -55,8 +57,9 @@ typedef struct hone_cpu_epilogue {
     /* what its bytes, those of `whole` or of `inner`, become at last; or NULL. The result's dtype is that of
        the former */
     const hone_table *table;
-    bool steady;    /* all of its numbers are the same in every row and batch, */
-    bool one_piece; /* and rows of the result and of the residual follow on */
+    /* all of its numbers are the same in every row and batch, and rows of the result and of the residual
+       follow on */
+    bool one_piece;
 } hone_cpu_epilogue;
 /* What an element-wise stage makes of rows of 8 bits, or rows of 8 bits of floats, or an activation of
    floats, in that form. A row is all indices from first_n on; 0: all of its domain. NULL: it is another
@@ -67,12 +70,10 @@ hone_cpu_epilogue *hone_epilogue_elements(hone_arena *, const hone_cpu_call *, c
    floats. */
 void hone_epilogue_read(const hone_cpu_epilogue *, void *const *at, const int64_t *batch, int64_t m,
                         int64_t n0, int64_t n, const uint8_t *bytes, float *room);
-/* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. columns: a bias may be one
-   a column. then: something may follow an activation. NULL: not of this form, or its
-   rows do not lie in a row. */
-hone_cpu_epilogue *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage,
-                                       int acc, const int *group_m, int nm, const int *group_b, int nb,
-                                       int first_n, bool columns, bool then);
+/* The stage behind a contraction whose sums are the tensor acc. columns: a bias may be one a column. then:
+   something may follow an activation. NULL: not of this form, or its rows do not lie in a row. */
+hone_cpu_epilogue *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_match_contraction *,
+                                       int stage, int acc, bool columns, bool then);
 /* Where a row's number (or row) is, in elements; and the number. */
 int64_t hone_epilogue_at(const hone_row_number *, int n_batch, const int64_t *batch, int64_t m);
 float hone_epilogue_number(const hone_row_number *, int n_batch, void *const *at, const int64_t *batch,

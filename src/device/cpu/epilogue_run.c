@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue_run: what epilogue_match.c recognised, on rows. */
+   epilogue_run: what loops/match_epilogue.h recognised, on rows. */
 #include <math.h>
 #include <string.h>
 

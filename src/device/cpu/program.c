@@ -60,6 +60,10 @@ bool hone_cpu_known(const hone_cpu_call *c, int tensor) {
     for (int k = 0; k < w->rank; k++) single &= c->param[w->dim[k]].i == 1;
     return single || (w->rank == 1 && c->param[w->dim[0]].i == 256 && c->stride[tensor][0] == 1);
 }
+const void *hone_cpu_seen(const void *of, int tensor) {
+    const hone_cpu_call *c = of;
+    return hone_cpu_known(c, tensor) ? hone_cpu_constant(c, tensor) : NULL;
+}
 /* All that steps follow from: the instance, its parameters, strides and, where weights may be packed or
    bytes looked up, which are constant; of a single number it may be looked at. 0: it is not to be kept. */
 enum { MAX_KEY = 512 };

@@ -7,71 +7,28 @@
 #include "base/thread.h"
 #include "device/cpu/table.h"
 
-typedef struct {
-    const hone_cpu_call *c;
-    const hone_slots_of *slots;
-    hone_table_is *is;
-    void *of;
-    bool *given; /* of each expression: it is the byte */
-    int patience, met;
-} walking;
-static bool only(walking *w, int32_t x);
-/* A constant that is the same at all indices, or a small one that a byte picks from. */
-static bool steady(walking *w, int32_t x) {
-    const hone_cpu_call *c = w->c;
-    const hone_x *e = c->instance->x + x;
-    const int t = e->a;
-    hone_affine at;
-    if (!hone_cpu_constant(c, t) || !hone_cpu_known(c, t)) return false;
-    if (!hone_affine_inside(&c->sized, w->slots, x, &at))
-        return !e->flat && e->c < 0 && c->instance->tensor[t].rank == 1 && only(w, c->instance->list[e->b]);
-    for (int k = 0; k < w->slots->n; k++)
-        if (at.k[k] && w->slots->extent[k] > 1) return false;
-    return true;
-}
-static bool only(walking *w, int32_t x) {
-    const hone_x *e = w->c->instance->x + x;
-    if (w->given[x]) return true;
-    if (w->patience-- <= 0) return false;
-    if (w->is(w->of, x)) return w->given[x] = true, w->met++, true;
-    switch ((hone_xkind)e->kind) {
-    case HONE_X_CONST:
-    case HONE_X_PARAM: return true;
-    case HONE_X_LOAD: return steady(w, x);
-    case HONE_X_FN:
-        return only(w, e->a) && (hone_fns[e->fn].arity < 2 || only(w, e->b)) &&
-               (hone_fns[e->fn].arity < 3 || only(w, e->c));
-    case HONE_X_SELECT: return only(w, e->a) && only(w, e->b) && only(w, e->c);
-    case HONE_X_CAST:
-    case HONE_X_ROUND: return only(w, e->a);
-    default: return false;
-    }
-}
-/* parts of a value, those that are used twice counted twice, as often as it is computed */
-enum { PATIENCE = 400 };
-const hone_table *hone_table_make(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots,
-                                  int stage, hone_table_is *is, void *of, const bool *is_signed) {
+const hone_table *hone_table_of(hone_arena *a, const hone_cpu_call *c, int stage, const bool *given,
+                                bool is_signed) {
     const hone_instance *in = c->instance;
-    const hone_stage *s = in->stage + stage;
-    const hone_dtype to = in->tensor[s->tensor].dtype;
-    if (s->reduce || s->how || s->pick >= 0 ||
-        (to != HONE_DTYPE_U8 && to != HONE_DTYPE_I8 && to != HONE_DTYPE_F32))
-        return NULL;
     hone_table *t = HONE_NEW(a, hone_table);
-    bool *given = t ? HONE_NEW_N(a, bool, in->n_x + 1) : NULL;
-    walking w = {c, slots, is, of, given, PATIENCE, 0};
-    if (!given || !only(&w, s->value) || !w.met || given[s->value]) return NULL;
+    if (!t) return NULL;
     hone_tensor_view place[HONE_MAX_TENSORS];
     for (int k = 0; k < in->n_tensor; k++) {
         memcpy(place[k].stride, c->stride[k], sizeof place[k].stride);
         place[k].at = (void *)hone_cpu_constant(c, k);
     }
+    const bool floats = in->tensor[in->stage[stage].tensor].dtype == HONE_DTYPE_F32;
     for (int k = 0; k < 256; k++) {
-        const hone_scalar v = {.i32 = *is_signed ? (int8_t)k : k};
-        void *at = to == HONE_DTYPE_F32 ? (void *)(t->floats + k) : (void *)(t->bytes + k);
+        const hone_scalar v = {.i32 = is_signed ? (int8_t)k : k};
+        void *at = floats ? (void *)(t->floats + k) : (void *)(t->bytes + k);
         if (hone_interpret_given(in, c->param, place, stage, given, v, at)) return NULL;
     }
     return t;
+}
+const hone_table *hone_table_make(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots,
+                                  int stage, hone_table_is *is, void *of, const bool *is_signed) {
+    const bool *given = hone_match_table_of(a, &c->sized, slots, stage, hone_cpu_seen, c, is, of);
+    return given ? hone_table_of(a, c, stage, given, *is_signed) : NULL;
 }
 void hone_table_rows(const hone_table *t, uint8_t *const *row, int64_t m, int64_t n) {
     for (int64_t i = 0, many; i < m; i += many) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue_activation: which activation an expression is, and of what; and what may follow one. */
+   match_activation: which activation an expression is, and of what; and what may follow one. */
 #include <string.h>
 
-#include "device/cpu/epilogue_match.h"
+#include "loops/match_epilogue_form.h"
 
 typedef hone_epilogue_matching matching;
 
@@ -23,8 +23,9 @@ bool hone_epilogue_same(matching *m, int32_t x, int32_t y) {
     case HONE_X_PARAM: return p->a == q->a;
     case HONE_X_LOAD:
         if (p->a != q->a || p->c >= 0 || q->c >= 0) return false;
-        for (int k = 0; k < (p->flat ? 1 : m->c->instance->tensor[p->a].rank); k++)
-            if (!hone_epilogue_same(m, m->c->instance->list[p->b + k], m->c->instance->list[q->b + k]))
+        for (int k = 0; k < (p->flat ? 1 : m->q->of->instance->tensor[p->a].rank); k++)
+            if (!hone_epilogue_same(m, m->q->of->instance->list[p->b + k],
+                                    m->q->of->instance->list[q->b + k]))
                 return false;
         return true;
     case HONE_X_FN:
@@ -41,7 +42,8 @@ static bool constant(const matching *m, int32_t x, float *k) {
     if (e->kind == HONE_X_CONST && e->type == HONE_F32) return *k = e->k.f32, true;
     if (e->kind != HONE_X_CAST || e->type != HONE_F32 || at(m, e->a)->kind != HONE_X_PARAM) return false;
     const int q = at(m, e->a)->a;
-    return *k = m->c->instance->param_real[q] ? (float)m->c->param[q].f : (float)m->c->param[q].i, true;
+    return *k = m->q->of->instance->param_real[q] ? (float)m->q->of->param[q].f : (float)m->q->of->param[q].i,
+           true;
 }
 /* One side of fn a constant; the other side is left. */
 static bool by_constant(const matching *m, int32_t x, hone_fn fn, float *k, int32_t *rest) {
@@ -55,7 +57,7 @@ static bool with_constant(const matching *m, int32_t x, hone_fn fn, float k, int
     return by_constant(m, x, fn, &have, rest) && have == k;
 }
 /* clamp(alpha * u + beta, 0, 1) */
-static bool is_hard(matching *m, int32_t x, hone_cpu_epilogue *r, int32_t *u) {
+static bool is_hard(matching *m, int32_t x, hone_match_epilogue *r, int32_t *u) {
     int32_t y;
     if (!with_constant(m, x, HONE_FN_max, 0, &y) || !with_constant(m, y, HONE_FN_min, 1, &y)) return false;
     if (!by_constant(m, y, HONE_FN_add, &r->beta, &y)) return false;
@@ -65,7 +67,7 @@ static bool is_hard(matching *m, int32_t x, hone_cpu_epilogue *r, int32_t *u) {
     return true;
 }
 /* u times v, where v knows u: which activation of u */
-static hone_activation gated(matching *m, int32_t u, int32_t v, hone_cpu_epilogue *r, int32_t *of) {
+static hone_activation gated(matching *m, int32_t u, int32_t v, hone_match_epilogue *r, int32_t *of) {
     int32_t w, y, z;
     float k;
     *of = u;
@@ -97,7 +99,7 @@ static hone_activation gated(matching *m, int32_t u, int32_t v, hone_cpu_epilogu
     return HONE_ACTIVATE_gelu_tanh;
 }
 /* u < 0 ? alpha * u : u */
-static bool is_leaky(matching *m, int32_t x, hone_cpu_epilogue *r, int32_t *u) {
+static bool is_leaky(matching *m, int32_t x, hone_match_epilogue *r, int32_t *u) {
     const hone_x *e = at(m, x);
     float zero;
     int32_t v;
@@ -109,7 +111,7 @@ static bool is_leaky(matching *m, int32_t x, hone_cpu_epilogue *r, int32_t *u) {
            hone_epilogue_same(m, v, *u);
 }
 /* What x is an activation of, and which; x itself: of hone_epilogue_none. */
-int32_t hone_epilogue_activation(matching *m, int32_t x, hone_cpu_epilogue *r) {
+int32_t hone_epilogue_activation(matching *m, int32_t x, hone_match_epilogue *r) {
     hone_activation which = HONE_ACTIVATE_COUNT;
     int32_t of = x;
     if (is_fn(m, x, HONE_FN_sigmoid)) which = HONE_ACTIVATE_sigmoid, of = at(m, x)->a;
@@ -120,33 +122,32 @@ int32_t hone_epilogue_activation(matching *m, int32_t x, hone_cpu_epilogue *r) {
     } else if (is_hard(m, x, r, &of)) which = HONE_ACTIVATE_hard_sigmoid;
     else if (is_leaky(m, x, r, &of)) which = HONE_ACTIVATE_leaky;
     if (which == HONE_ACTIVATE_COUNT) return x;
-    r->which = which, r->activate = hone_activate_best()->run[which],
-    r->gate = hone_activate_best()->gate ? hone_activate_best()->gate[which] : NULL;
+    r->activation = which;
     return of;
 }
 
 /* [times *] an activation [+ plus, or a row], an activation times a row, or an activation that a number is
    the least of: what that is of; x itself where it is no such thing. */
-int32_t hone_epilogue_and_then(matching *m, int32_t x, hone_cpu_epilogue *r) {
+int32_t hone_epilogue_and_then(matching *m, int32_t x, hone_match_epilogue *r) {
     const hone_x *e = at(m, x);
     for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_max); side++) {
         const int32_t y = side ? e->b : e->a, of = hone_epilogue_activation(m, y, r);
         r->times = r->later = hone_epilogue_none, r->times.k = 1;
         if (of != y && hone_epilogue_row_number(m, side ? e->a : e->b, &r->plus) && r->plus.same) {
-            r->then = hone_activate_best()->floor;
+            r->then = HONE_THEN_FLOOR;
             return of;
         }
-        r->activate = NULL;
+        r->activation = HONE_ACTIVATE_COUNT;
     }
     for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_mul); side++) {
         const int32_t y = side ? e->b : e->a, of = hone_epilogue_activation(m, y, r);
         r->times = r->plus = r->later = hone_epilogue_none, r->times.k = 1;
         if (of != y && hone_epilogue_load(m, side ? e->a : e->b, true, &r->later) &&
             r->later.dtype == HONE_DTYPE_F32) {
-            r->then = r->kernel->gate;
+            r->then = HONE_THEN_GATE;
             return of;
         }
-        r->activate = NULL;
+        r->activation = HONE_ACTIVATE_COUNT;
     }
     const bool sum = is_fn(m, x, HONE_FN_add);
     for (int side = 0; side < (sum ? 2 : 1); side++) {
@@ -170,9 +171,9 @@ int32_t hone_epilogue_and_then(matching *m, int32_t x, hone_cpu_epilogue *r) {
                 if (found != inner) of = found;
             }
         if (of == y || (!sum && r->times.tensor < 0 && r->times.k == 1)) continue;
-        r->then = hone_activate_best()->then;
+        r->then = HONE_THEN_LINEAR;
         return of;
     }
-    r->times = r->plus = r->later = hone_epilogue_none, r->activate = NULL;
+    r->times = r->plus = r->later = hone_epilogue_none, r->activation = HONE_ACTIVATE_COUNT;
     return x;
 }
