@@ -9,83 +9,43 @@
 #include <string.h>
 
 #include "device/cuda/own.h"
-#include "loops/match_product.h"
+#include "loops/match_epilogue.h"
 
-/* ---- epilogues: by what they compute, not by how they are written ----------------------------------- */
-typedef struct {
-    const hone_device_call *c;
-    const hone_match_product *m;
-    int acc, bias, residual;
-    float v, b, r; /* the sum, and what is added */
-    bool fits;
-} probe;
-static hone_scalar value_of(probe *p, int32_t x) {
-    const hone_instance *in = p->c->instance;
-    const hone_x *n = in->x + x;
-    hone_scalar a[3] = {{0}}, out = {0};
-    const int32_t args[3] = {n->a, n->b, n->c};
-    switch (n->kind) {
-    case HONE_X_CONST: return n->k;
-    case HONE_X_LOAD: {
-        int64_t at = 0;
-        if (n->a == p->acc) return out.f32 = p->v * (float)p->m->alpha, out;
-        const hone_end_kind kind = hone_match_end(&p->c->sized, p->m, x, &at);
-        if (n->a == p->bias && kind == HONE_END_COLUMN) return out.f32 = p->b, out;
-        if (n->a == p->residual && kind == HONE_END_RESIDUAL) return out.f32 = p->r, out;
-        if (kind == HONE_END_NUMBER && in->tensor[n->a].dtype == HONE_DTYPE_F32 && p->c->constant &&
-            p->c->constant[n->a] && hone_base_is_constant(p->c->ref[n->a].base)) {
-            const hone_ref r = p->c->ref[n->a];
-            memcpy(&out.f32, (const char *)hone_packs_constant(p->c->packs, r.base) + r.offset + at * 4, 4);
-            return out;
-        }
-        break;
-    }
-    case HONE_X_FN:
-        for (int k = 0; k < hone_fns[n->fn].arity; k++) a[k] = value_of(p, args[k]);
-        if (in->x[n->a].type == HONE_F32) return hone_fn_eval((hone_fn)n->fn, HONE_F32, a);
-        break;
-    case HONE_X_PARAM:
-    case HONE_X_INDEX:
-    case HONE_X_SELECT:
-    case HONE_X_CAST:
-    case HONE_X_ROUND: break;
-    }
-    p->fits = false;
-    return out;
+/* ---- epilogues ---------------------------------------------------------------------------------------- */
+static const void *constant(const void *of, int tensor) { /* single numbers */
+    const hone_device_call *c = of;
+    const hone_ref r = c->ref[tensor];
+    return c->constant && c->constant[tensor] && hone_base_is_constant(r.base) &&
+                   !c->instance->tensor[tensor].rank
+               ? (const char *)hone_packs_constant(c->packs, r.base) + r.offset
+               : NULL;
 }
-static double end_of(int ends, double v) {
-    if (ends & HONE_BLAS_RELU) return v > 0 ? v : 0;
-    if (ends & HONE_BLAS_GELU) return 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
-    return v;
+static bool near(double a, double b) { return fabs(a - b) <= 1e-5 * fabs(b); }
+static bool nothing(const hone_match_number *n) { return n->tensor < 0 && n->k == 0; }
+static int kind_of(const hone_match_epilogue *e) { /* what follows what is added; -1: something else */
+    static const double root = 0.7978845608028654, cubic = 0.044715;
+    if (e->hi.tensor >= 0 || e->lo.tensor >= 0 || e->hi.k < INFINITY) return -1;
+    if (e->activation == HONE_ACTIVATE_COUNT)
+        return e->lo.k == 0 ? HONE_BLAS_RELU : e->lo.k == -INFINITY ? 0 : -1;
+    return e->activation == HONE_ACTIVATE_gelu_tanh && e->lo.k == -INFINITY &&
+                   near((double)e->alpha, 2 * root) && near((double)e->beta, 2 * root * cubic)
+               ? HONE_BLAS_GELU
+               : -1;
 }
 /* What cuBLASLt would be asked for; -1: it has no such epilogue. */
 static int ends_of(const hone_device_call *c, const hone_match_product *m, int stage, int bias,
                    int residual) {
-    static const float sums[] = {0, 0.25f, -0.25f, 1, -1, 2.5f, -2.5f, 7, -7, 30, -30, 700, -700};
-    static const float adds[][2] = {{0, 0}, {1, 0}, {0, 1}, {-3, 0.5f}, {0.5f, -3}};
-    const int with = (bias >= 0 ? HONE_BLAS_BIAS : 0) | (residual >= 0 ? HONE_BLAS_RESIDUAL : 0);
-    static const int kinds[] = {0, HONE_BLAS_RELU, HONE_BLAS_GELU};
     if (m->stages == 1) return 0;
-    for (int k = 0; k < 3; k++) {
-        probe p = {.c = c,
-                   .m = m,
-                   .acc = c->instance->stage[stage].tensor,
-                   .bias = bias,
-                   .residual = residual,
-                   .fits = true};
-        bool same = true;
-        for (size_t s = 0; s < sizeof sums / sizeof *sums && same; s++)
-            for (size_t a = 0; a < sizeof adds / sizeof *adds && same && p.fits; a++) {
-                p.v = sums[s], p.b = adds[a][0], p.r = adds[a][1];
-                const double got = (double)value_of(&p, c->instance->stage[stage + 1].value).f32,
-                             want = end_of(kinds[k], (double)p.v * m->alpha + (bias >= 0 ? (double)p.b : 0) +
-                                                         (residual >= 0 ? (double)p.r : 0));
-                same &= fabs(got - want) <= 2e-6 * fmax(1, fabs(want));
-            }
-        if (!p.fits) return -1;
-        if (same) return with | kinds[k];
-    }
-    return -1;
+    hone_arena *a = hone_arena_create();
+    const hone_match_epilogue *e =
+        a ? hone_match_epilogue_behind(a, &c->sized, m, stage, false, constant, c) : NULL;
+    int ends = -1;
+    if (e && e->form == HONE_EPILOGUE_STORED && e->out.dtype == HONE_DTYPE_F32 && !e->given &&
+        e->residual.tensor == residual &&
+        (bias >= 0 ? e->bias_n && e->bias.tensor == bias : nothing(&e->bias)))
+        ends = kind_of(e);
+    hone_arena_destroy(a);
+    return ends < 0 ? -1 : ends | (bias >= 0 ? HONE_BLAS_BIAS : 0) | (residual >= 0 ? HONE_BLAS_RESIDUAL : 0);
 }
 
 /* ---- choice ----------------------------------------------------------------------------------------- */
