@@ -294,11 +294,11 @@ static job *job_of(const hone_kernel_target *target, walk_call *c, hone_value *c
 }
 static void summary(const char *what, int kernels) {
     print_message("%s: %d calls, %d refused, %d kernels so far, %d launches; each %d, lanes %d, slices %d, "
-                  "owners %d, tiles %d, rows %d; %d of "
+                  "owners %d, tiles %d, rows %d, blocks %d; %d of "
                   "several stages\n",
                   what, tally.calls, tally.refused, kernels, tally.launches, tally.by_kind[0],
                   tally.by_kind[1], tally.by_kind[2], tally.by_kind[3], tally.by_kind[4], tally.by_kind[5],
-                  tally.grouped);
+                  tally.by_kind[6], tally.grouped);
     tally.calls = tally.refused = tally.launches = tally.grouped = 0;
     memset(tally.by_kind, 0, sizeof tally.by_kind);
 }
@@ -311,5 +311,67 @@ static const hone_schedule_wish wishes[] = {{.kind = 1 + HONE_LANES, .lanes = 8}
                                             {.kind = 1 + HONE_TILES},
                                             {.kind = 1 + HONE_ROWS, .lanes = 1},
                                             {.kind = 1 + HONE_ROWS, .lanes = 16},
-                                            {.vector = 2}};
+                                            {.vector = 2},
+                                            {.kind = 1 + HONE_BLOCKS, .blocks = HONE_BLOCKS_GPU},
+                                            {.kind = 1 + HONE_BLOCKS, .blocks = HONE_BLOCKS_CPU}};
+
+/* ---- products in blocks, at the edges of blocks and beside them ---- */
+static int product_calls(void) { /* so many calls, each with one stage that is a sum of products */
+    enum { SIDES = 5, DEPTHS = 3, SQUARES = SIDES * SIDES * DEPTHS };
+    static const int side[SIDES] = {1, 16, 17, 33, 65}, deep[DEPTHS] = {1, 15, 33};
+    static const example others[] = {
+        {"MatMul", "f16[21,35] f16[35,18]", ""},
+        {"MatMul", "bf16[9,70] bf16[70,40]", ""},
+        {"MatMul", "f32[2,3,17,33] f32[3,33,19]", ""},
+        {"MatMul", "f32[5,1,17,20] f32[3,20,66]", ""},
+        {"Gemm", "f32[33,17] f32[19,33] f32[19]", "transA=1 transB=1 alpha=0.5"},
+        {"Gemm", "f32[17,33] f32[33,70] f32[17,1]", "beta=0.25"},
+        {"Conv", "f32[2,8,9,7] f32[16,8,3,3] f32[16]", "pads=1,1,1,1"},
+        {"Conv", "f32[1,8,19,13] f32[17,8,3,2] -", "dilations=2,3 pads=2,1,0,3 strides=2,1"},
+        {"Conv", "f32[3,6,10,9] f32[33,6,1,1] f32[33]", ""},
+        {"Conv", "f32[1,8,9,11] f32[20,4,3,3] f32[20]", "group=2 pads=0,1,2,0"},
+        {"Conv", "f16[1,5,18,17] f16[18,5,3,3] -", "pads=1,1,1,1"},
+        {"Conv", "f32[2,3,33] f32[18,3,5] -", "pads=2,2 strides=2"},
+        {"Conv", "f32[1,3,7,6,8] f32[9,3,3,2,3] f32[9]", "pads=1,0,1,1,1,1"},
+    };
+    const hone_library *lib;
+    int calls = 0;
+    assert_int_equal(hone_library_builtin(&lib), HONE_OK);
+    tame = true;
+    const size_t n_other = sizeof others / sizeof *others, step = getenv("HONE_TEST_ALL") ? 1 : 3;
+    for (size_t k = 0; k < SQUARES + n_other; k += k < SQUARES ? 1 : step) {
+        char text[80];
+        if (k < SQUARES)
+            snprintf(text, sizeof text, "f32[%d,%d] f32[%d,%d]", side[k % SIDES], deep[k / SIDES / SIDES],
+                     deep[k / SIDES / SIDES], side[k / SIDES % SIDES]);
+        const example e = k < SQUARES ? (example){"MatMul", text, ""} : others[k - SQUARES];
+        const hone_program *p = hone_library_find(lib, "", e.op);
+        hone_value *in[8] = {0};
+        hone_attr attr[16];
+        hone_arena *a = hone_arena_create();
+        const int n = parse_inputs(e.in, in), n_attr = parse_attrs(a, p, e.attr, attr);
+        const bool want[] = {true};
+        if (!try_call(p, attr, n_attr, in, n, want, e.in))
+            fail_msg("%s %s %s is no call", e.op, e.in, e.attr);
+        calls++;
+        for (int q = 0; q < n; q++) hone_value_drop(in[q]);
+        hone_arena_destroy(a);
+    }
+    return calls;
+}
+/* By both shapes of blocks, whatever the device is. run: what compiles and runs the calls. */
+static void test_products(hone_schedule_wish *wish, void (*run)(void), int *kernels) {
+    const hone_schedule_wish before = *wish;
+    for (hone_blocks_for device = HONE_BLOCKS_GPU; device <= HONE_BLOCKS_CPU; device++) {
+        *wish = (hone_schedule_wish){.max_threads = before.max_threads, .units = before.units};
+        wish->kind = 1 + HONE_BLOCKS, wish->blocks = device;
+        const int calls = product_calls();
+        run();
+        if (tally.by_kind[HONE_BLOCKS] < calls && tally.launches)
+            fail_msg("%d calls, %d in blocks", calls, tally.by_kind[HONE_BLOCKS]);
+        summary("products in blocks", *kernels);
+    }
+    *wish = before;
+    assert_int_equal(tally.failures, 0);
+}
 #endif

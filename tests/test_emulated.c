@@ -292,6 +292,11 @@ static void emulated_schedules(void **state) {
     batch.target.wish = before;
     assert_int_equal(tally.failures, 0);
 }
+static void emulated_products(void **state) {
+    (void)state;
+    if (!batch.works) skip();
+    test_products(&batch.target.wish, flush, &batch.kernels.n);
+}
 static void emulated_rows(void **state) {
     (void)state;
     if (!batch.works) skip();
@@ -313,7 +318,8 @@ static void emulated_cases(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(emulated_examples),
-                                       cmocka_unit_test(emulated_schedules), cmocka_unit_test(emulated_rows),
+                                       cmocka_unit_test(emulated_schedules),
+                                       cmocka_unit_test(emulated_products), cmocka_unit_test(emulated_rows),
                                        cmocka_unit_test(emulated_cases)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -187,6 +187,11 @@ static void opencl_examples(void **state) {
     summary("examples", batch.kernels.n);
     assert_int_equal(tally.failures, 0);
 }
+static void opencl_products(void **state) {
+    (void)state;
+    if (!batch.device && !SLOW) skip();
+    test_products(&batch.target.wish, flush, &batch.kernels.n);
+}
 static void opencl_rows(void **state) {
     (void)state;
     if ((!batch.device && !SLOW) || !getenv("HONE_TEST_ALL")) skip();
@@ -229,7 +234,8 @@ static void opencl_cases(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(opencl_examples), cmocka_unit_test(opencl_schedules),
-                                       cmocka_unit_test(opencl_rows), cmocka_unit_test(opencl_cases)};
+                                       cmocka_unit_test(opencl_products), cmocka_unit_test(opencl_rows),
+                                       cmocka_unit_test(opencl_cases)};
     const char *only = getenv("HONE_TEST_ONLY"); /* a part of a test's name */
     if (only) {
         char pattern[64];

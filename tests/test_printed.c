@@ -64,9 +64,10 @@ static void start(hone_lang lang, void (*compile)(const char *)) {
 static void finish(const char *what) {
     if (batch.waiting) batch.compile(batch.text.text);
     print_message("%s: %d calls, %d refused, %d kernels (each %d, lanes %d, slices %d, owners %d, tiles %d, "
-                  "rows %d), %d compilations\n",
+                  "rows %d, blocks %d), %d compilations\n",
                   what, batch.calls, batch.refused, batch.names.n, batch.by_kind[0], batch.by_kind[1],
-                  batch.by_kind[2], batch.by_kind[3], batch.by_kind[4], batch.by_kind[5], batch.programs);
+                  batch.by_kind[2], batch.by_kind[3], batch.by_kind[4], batch.by_kind[5], batch.by_kind[6],
+                  batch.programs);
     hone_text_free(&batch.text);
     for (int k = 0; k < batch.names.n; k++) free(batch.names.at[k]);
     hone_vec_free(&batch.names);

@@ -248,6 +248,13 @@ static hone_status launch(maker *o, const hone_schedule *sch, int first, int64_t
     HONE_TRY(print(o, sch, first, scratch, second, &l));
     return hone_push_in(o->arena, &o->launch, l) ? HONE_OK : no_memory();
 }
+static int64_t groups_of_blocks(const maker *o, const hone_product_blocks *b) {
+    int64_t m = 1, n = 1, batch = 1;
+    for (int k = 0; k < b->n_m; k++) m *= o->param[o->in->index[b->m[k]].extent].i;
+    for (int k = 0; k < b->n_n; k++) n *= o->param[o->in->index[b->n[k]].extent].i;
+    for (int k = 0; k < b->n_batch; k++) batch *= o->param[o->in->index[b->batch[k]].extent].i;
+    return batch * hone_ceil_div(m, b->rows) * hone_ceil_div(n, b->columns);
+}
 static hone_status stage(maker *o, int first, int *n) {
     const hone_stage *s = o->in->stage + first;
     hone_schedule sch;
@@ -276,6 +283,7 @@ static hone_status stage(maker *o, int first, int *n) {
         return launch(o, &sch, first, hone_ceil_div(points * sch.owners, sch.threads), -1, false);
     if (sch.kind == HONE_LANES || sch.kind == HONE_ROWS)
         return launch(o, &sch, first, hone_ceil_div(points, sch.threads / sch.lanes), -1, false);
+    if (sch.kind == HONE_BLOCKS) return launch(o, &sch, first, groups_of_blocks(o, &sch.blocks), -1, false);
     if (sch.kind == HONE_TILES) {
         const int64_t a = o->param[o->in->index[o->in->list[s->index0 + sch.order[sch.n_order - 1]]].extent]
                               .i,
@@ -360,7 +368,8 @@ hone_status hone_kernels_make(hone_arena *arena, const hone_kernel_target *targe
     return HONE_OK;
 }
 void hone_launch_describe(const hone_launch *l, hone_text *out) {
-    static const char *const kinds[] = {"a thread each", "lanes", "slices", "owners", "tiles", "rows"};
+    static const char *const kinds[] = {"a thread each", "lanes", "slices", "owners",
+                                        "tiles",         "rows",  "blocks"};
     if (l->own) {
         hone_text_put(out, "%s: %lld blocks of %d threads", l->entry, (long long)l->groups, l->threads);
         return;
@@ -371,6 +380,10 @@ void hone_launch_describe(const hone_launch *l, hone_text *out) {
     if (l->schedule.kind == HONE_OWNERS)
         hone_text_put(out, ", %lld owners%s", (long long)l->schedule.owners,
                       l->schedule.whole ? ", in order" : "");
+    if (l->schedule.kind == HONE_BLOCKS)
+        hone_text_put(out, ", %d x %d a block, %d x %d a thread", l->schedule.blocks.rows,
+                      l->schedule.blocks.columns, l->schedule.blocks.thread_rows,
+                      l->schedule.blocks.thread_columns);
     if (l->schedule.unroll > 1) hone_text_put(out, ", %d places each", l->schedule.unroll);
     if (l->schedule.vector > 1)
         hone_text_put(out, ", %d neighbours each, %d loads at once", l->schedule.vector,

@@ -229,6 +229,7 @@ void hone_kernel_body(hone_kernel *m, bool second) {
     case HONE_OWNERS: owners(m); return;
     case HONE_ROWS: hone_kernel_rows(m); return;
     case HONE_TILES: hone_kernel_tiles(m); return;
+    case HONE_BLOCKS: hone_kernel_blocks(m); return;
     default: m->failed = true;
     }
 }

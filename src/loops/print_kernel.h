@@ -73,5 +73,6 @@ void hone_kernel_stages(hone_kernel *, bool reduced, const char *into);
 void hone_kernel_vector(hone_kernel *); /* print_vector.c */
 void hone_kernel_tiles(hone_kernel *);  /* print_tiles.c */
 void hone_kernel_rows(hone_kernel *);   /* print_rows.c */
+void hone_kernel_blocks(hone_kernel *); /* print_product.c */
 void hone_kernel_body(hone_kernel *, bool second_pass);
 #endif

@@ -88,7 +88,8 @@ static const char hip_halves[] =
     " inline signed bool true false int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t " \
     "INFINITY NAN memcpy uint ulong ushort uchar half hone_at hone_to hone_rest hone_lane hone_term " \
     "hone_live hone_part hone_first hone_place hone_k hone_r hone_v hone_total hone_terms hone_error " \
-    "hone_where hone_number hone_slices hone_owners "
+    "hone_where hone_number hone_slices hone_owners hone_rows hone_columns hone_row hone_column hone_down " \
+    "hone_across hone_as hone_bs hone_from hone_x hone_y hone_i hone_j hone_q hone_t hone_sum hone_line "
 static const char reserved_opencl[] = RESERVED_ALWAYS
     "kernel global local constant private read_only write_only read_write image2d_t event_t sampler_t "
     "size_t ptrdiff_t barrier pipe uniform vec_step "
@@ -104,9 +105,10 @@ static const char reserved_cuda[] = RESERVED_ALWAYS
     "warpSize dim3 int2 int4 float2 float4 __device__ ";
 /* clang-format on */
 static const hone_print_target rows[HONE_LANGS] = {
-    [HONE_LANG_OPENCL] = {{"OpenCL C 1.2", true, "L", reserved_opencl}, opencl, opencl_halves, true, false},
-    [HONE_LANG_CUDA] = {{"CUDA C", true, "LL", reserved_cuda}, cuda, cuda_halves, false, true},
-    [HONE_LANG_HIP] = {{"HIP", true, "LL", reserved_cuda}, hip, hip_halves, false, true},
+    [HONE_LANG_OPENCL] =
+        {{"OpenCL C 1.2", true, "L", reserved_opencl}, opencl, opencl_halves, true, true, false},
+    [HONE_LANG_CUDA] = {{"CUDA C", true, "LL", reserved_cuda}, cuda, cuda_halves, false, false, true},
+    [HONE_LANG_HIP] = {{"HIP", true, "LL", reserved_cuda}, hip, hip_halves, false, false, true},
 };
 const char *const hone_lang_names[HONE_LANGS] = {"OpenCL C 1.2", "CUDA C", "HIP"};
 const hone_print_target *hone_print_target_of(hone_lang lang) { return rows + lang; }

@@ -9,6 +9,7 @@ typedef struct {
     hone_print_words words;
     const char *prelude, *halves;
     bool offsets;  /* memory is (buffer, byte offset), not an address */
+    bool vectors;  /* float4, float8, float16, vload4 … are types and functions of the language */
     bool shuffles; /* 32 neighbouring threads exchange values without shared memory: HONE_SHUFFLE */
 } hone_print_target;
 const hone_print_target *hone_print_target_of(hone_lang);

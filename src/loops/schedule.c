@@ -270,6 +270,16 @@ static bool choose_rows(const hone_instance *in, int stage, const hone_param *p,
     o->chunked = rows.terms > CHUNK;
     return true;
 }
+static bool choose_blocks(hone_arena *a, const hone_instance *in, int stage, const hone_param *p,
+                          const int64_t *stride, const hone_schedule_wish *wish, int threads,
+                          hone_schedule *o) {
+    const bool wished = wish->kind - 1 == HONE_BLOCKS;
+    if ((wish->kind && !wished) || in->stage[stage].reduce != HONE_REDUCE_SUM ||
+        !hone_product_choose(a, in, stage, p, stride, wish->blocks, wished, threads, wish->units, &o->blocks))
+        return false;
+    o->kind = HONE_BLOCKS, o->threads = hone_product_threads(&o->blocks), o->chunked = true;
+    return true;
+}
 /* do counts fit 32 bits? */
 static void narrow(const hone_instance *in, const hone_stage *s, const hone_param *p, hone_schedule *o) {
     int64_t most = times(times(points_of(in, s, p), o->lanes), o->slices ? o->slices : 1);
@@ -296,7 +306,8 @@ hone_status hone_schedule_choose(hone_arena *a, const hone_instance *in, int sta
     else if (!choose_rows(in, stage, p, stride, wish, threads, o)) {
         for (int k = 0; k < s->n_index; k++)
             if (!is_over(in, s, order[k])) o->order[o->n_order++] = (int8_t)order[k];
-        if (s->reduce) choose_reduction(a, in, stage, p, stride, wish, threads, o);
+        if (choose_blocks(a, in, stage, p, stride, wish, threads, o)) o->lanes = 1;
+        else if (s->reduce) choose_reduction(a, in, stage, p, stride, wish, threads, o);
         else if (choose_tiles(a, in, stage, p, stride, wish, threads, o)) return narrow(in, s, p, o), HONE_OK;
         if (o->kind == HONE_EACH && !s->reduce)
             o->unroll = wish->unroll                                                  ? wish->unroll
@@ -381,6 +392,10 @@ const char *hone_schedule_illegal(const hone_instance *in, int stage, const hone
     if (o->kind == HONE_SLICES && (s->reduce >= HONE_REDUCE_ARGMAX || o->slices < 1))
         return "places are not found in slices";
     if (o->kind == HONE_EACH && o->lanes != 1) return "one thread is one lane";
+    if (o->kind == HONE_BLOCKS) {
+        const char *wrong = hone_product_illegal(in, stage, p, stride, o->threads, &o->blocks);
+        if (wrong) return wrong;
+    }
     if (o->unroll < 1 || o->unroll > 16) return "a thread has between 1 and 16 places";
     if (o->vector > 1 &&
         (o->kind != HONE_EACH || o->unroll > 1 || !o->n_order || !vectors_legal(in, stage, p, stride, o)))

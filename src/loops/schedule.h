@@ -4,6 +4,7 @@
    matter. */
 #ifndef HONE_LOOPS_SCHEDULE_H
 #define HONE_LOOPS_SCHEDULE_H
+#include "loops/schedule_product.h"
 #include "loops/schedule_rows.h"
 #include "loops/schedule_vector.h"
 
@@ -18,7 +19,8 @@ typedef enum {
     HONE_TILES, /* read along one index, written along another: tiles of 32 x 32 go through shared memory */
     /* `lanes` threads a place of the outer indices that several stages share; the rest is spread over
        them */
-    HONE_ROWS
+    HONE_ROWS,
+    HONE_BLOCKS /* a sum of products in blocks, through shared memory and registers */
 } hone_schedule_kind;
 typedef struct {
     uint8_t kind;
@@ -34,10 +36,11 @@ typedef struct {
     /* places in the (first) stage's domain that the grid walks, the last one fastest; never the over index */
     int8_t order[HONE_GRID_INDICES];
     int n_order;
-    bool narrow;    /* counts fit 32 bits */
-    bool chunked;   /* a thread's sum is long: every 64 terms are summed by themselves first */
-    bool whole;     /* one thread does it all, in order: it reads what it writes */
-    hone_rows rows; /* ROWS */
+    bool narrow;                /* counts fit 32 bits */
+    bool chunked;               /* a thread's sum is long: every 64 terms are summed by themselves first */
+    bool whole;                 /* one thread does it all, in order: it reads what it writes */
+    hone_rows rows;             /* ROWS */
+    hone_product_blocks blocks; /* BLOCKS */
     /* TILES: the index along which the loads `tiled` lie in memory; the target lies along the last of
        `order` */
     int8_t across;
@@ -52,8 +55,9 @@ typedef struct {
     int kind;        /* 1 + hone_schedule_kind that is wished; 0: by rule */
     int lanes;       /* with LANES, SLICES, ROWS; 0: by rule */
     int64_t slices;
-    int unroll; /* EACH; 0: by rule */
-    int vector; /* likewise */
+    int unroll;             /* EACH; 0: by rule */
+    int vector;             /* likewise */
+    hone_blocks_for blocks; /* by rule, and of which shape; NONE: only where its kind is wished */
 } hone_schedule_wish;
 /* The choice for the stages from `stage` on, by rule where nothing is wished. */
 hone_status hone_schedule_choose(hone_arena *, const hone_instance *, int stage, const hone_param *,

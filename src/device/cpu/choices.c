@@ -61,7 +61,7 @@ static bool power(int64_t n, int64_t least_, int64_t most) {
     return !n || (among(n, least_, most) && !(n & (n - 1)));
 }
 static bool schedule_fits(const int64_t *knob) {
-    return among(knob[HONE_SCHEDULE_KIND], 0, 1 + HONE_ROWS) && power(knob[HONE_SCHEDULE_LANES], 32, 256) &&
+    return among(knob[HONE_SCHEDULE_KIND], 0, 1 + HONE_BLOCKS) && power(knob[HONE_SCHEDULE_LANES], 32, 256) &&
            power(knob[HONE_SCHEDULE_UNROLL], 1, 8) && power(knob[HONE_SCHEDULE_THREADS], 32, 256) &&
            power(knob[HONE_SCHEDULE_VECTOR], 1, 8);
 }
@@ -154,7 +154,9 @@ static const hone_choice schedules[] = {{{0}},
                                         {{1 + HONE_LANES, 256, 0, 0}},
                                         {{1 + HONE_ROWS, 32, 0, 0}},
                                         {{1 + HONE_ROWS, 128, 0, 0}},
-                                        {{1 + HONE_ROWS, 256, 0, 0}}};
+                                        {{1 + HONE_ROWS, 256, 0, 0}},
+                                        {{1 + HONE_BLOCKS, 0, 0, 0}},
+                                        {{1 + HONE_BLOCKS, 0, 0, 64}}};
 int hone_choices(const hone_problem *p, int threads, hone_choice *out, int most) {
     offers o = {p, out, 0, most, threads};
     const int64_t *q = p->number;

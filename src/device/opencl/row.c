@@ -18,11 +18,12 @@ static hone_status open_gpu(int number, void **out, hone_kernel_target *target, 
     gpu *g = all + number;
     HONE_TRY(hone_opencl_open(number, &g->device));
     const hone_opencl_facts *f = hone_opencl_facts_of(g->device);
-    *target = (hone_kernel_target){
-        .lang = HONE_LANG_OPENCL,
-        .f64 = f->f64,
-        .arg_bytes = f->arg_bytes,
-        .wish = {.max_threads = f->max_threads < 256 ? f->max_threads : 256, .units = f->units}};
+    *target = (hone_kernel_target){.lang = HONE_LANG_OPENCL,
+                                   .f64 = f->f64,
+                                   .arg_bytes = f->arg_bytes,
+                                   .wish = {.max_threads = f->max_threads < 256 ? f->max_threads : 256,
+                                            .units = f->units,
+                                            .blocks = f->gpu ? HONE_BLOCKS_GPU : HONE_BLOCKS_CPU}};
     *memory = (hone_target){.alignment = (size_t)f->alignment, .largest = (size_t)f->largest_bytes};
     pthread_mutex_init(&g->lock, NULL);
     *out = g;
