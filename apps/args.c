@@ -52,8 +52,9 @@ static struct {
 } error;
 
 static void remember(const char *status, const char *message) {
-    if (!json || error.message || !(error.message = malloc(strlen(message) + 1))) return;
-    strcpy(error.message, message);
+    const size_t bytes = strlen(message) + 1;
+    if (!json || error.message || !(error.message = malloc(bytes))) return;
+    memcpy(error.message, message, bytes);
     error.status = status;
 }
 const char *hone_args_last(void) { return error.message ? error.message : ""; }
@@ -363,7 +364,7 @@ int hone_args_read(const hone_usage *u, int argc, char **argv, hone_words *opera
         return 0;
     }
     while (u->options[n].name) n++;
-    free(given);
+    free(given), given = NULL; /* should there be no memory, the end frees it, too */
     given = hone_must_alloc(sizeof *given * (size_t)(n + 1));
     usage = u;
     look_for_json(u, argc, argv);

@@ -416,11 +416,12 @@ static int add_archive(const hone_model *m, const char *path, hone_words *files)
     hone_status s = hone_npz_names(path, &names);
     if (s) return hone_args_failed(s);
     hone_json *list = hone_json_read(names);
-    int rc = list && list->n ? 0 : hone_args_wrong("--input %s: there is no array in it", path);
-    if (!rc && list->n == 1 && hone_model_inputs(m) == 1)
+    int rc = 0;
+    if (!list || !list->n) rc = hone_args_wrong("--input %s: there is no array in it", path);
+    else if (list->n == 1 && hone_model_inputs(m) == 1)
         rc = add_file(hone_model_input(m, 0), &files[0], path); /* whatever it is called */
     else
-        for (const hone_json *a = list ? list->first : NULL; a && !rc; a = a->next) {
+        for (const hone_json *a = list->first; a && !rc; a = a->next) {
             const char *name = a->text ? a->text : "", *near = near_input(m, name, (int)strlen(name));
             const int k = find_input(m, name, (int)strlen(name));
             if (k >= 0) rc = add_file(hone_model_input(m, k), &files[k], path);

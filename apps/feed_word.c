@@ -27,7 +27,7 @@ static bool read_number(const char *text, const char *end, number *out) {
     if (!n || n >= sizeof copy || *text == ' ') return false;
     memcpy(copy, text, n), copy[n] = 0;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (!strcmp(copy, names[k].word)) strcpy(copy, names[k].number);
+        if (!strcmp(copy, names[k].word)) snprintf(copy, sizeof copy, "%s", names[k].number);
     errno = 0;
     const long long whole = strtoll(copy, &stop, 10);
     if (!*stop && !errno) return *out = (number){(double)whole, (uint64_t)whole, SIGNED}, true;
@@ -100,7 +100,7 @@ int hone_word_make(const hone_port *port, const char *text, const int64_t *dims,
         else ((double *)hone_value_data(v))[k] = x.f;
         if (list) p = end + (*end == ',');
     }
-    if (!rc && !strings && (s = hone_value_cast(v, port->dtype, out)))
+    if (!rc && !strings && hone_value_cast(v, port->dtype, out))
         rc = hone_args_wrong("--input %s=%.60s: input '%s' is %s: %s", port->name, text, port->name,
                              port->shape, hone_error());
     if (!rc && strings) *out = v;

@@ -40,9 +40,10 @@ int hone_output_begin(const char *option, const char *path, hone_output *out) {
         out->to = fopen(path, "we");
     } else {
         /* a link leads to the file that is replaced */
-        if (!(out->real = realpath(path, NULL))) out->real = strdup(path);
-        if (!out->real || asprintf(&out->part, "%s.%ld.part", out->real, (long)getpid()) < 0)
-            out->part = NULL, errno = ENOMEM;
+        char *real = realpath(path, NULL), *part = NULL;
+        if (!real) real = strdup(path);
+        if (!real || asprintf(&part, "%s.%ld.part", real, (long)getpid()) < 0) part = NULL, errno = ENOMEM;
+        out->real = real, out->part = part;
         int fd = out->part ? open(out->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
         out->to = fd < 0 ? NULL : fdopen(fd, "w");
     }

@@ -232,11 +232,13 @@ int hone_traffic_fill(hone_traffic_model *m, const hone_traffic_wish *wish) {
             rc = fill_file(in, wish->inputs.at[k], rest, &in->data[0]);
         } else rc = 1;
     }
+    m->batch = 1;
+    if (!m->n || !m->input) return rc;
     bool batched = true; /* the first dim is the batch: the server says so, or it is free everywhere */
     for (int k = 0; k < m->n; k++)
         batched = batched && m->input[k].rank && (m->max_batch > 0 || m->input[k].free_first);
     for (int k = 0; k < m->n && !rc; k++) rc = fill(m, &m->input[k], wish, k);
-    m->batch = batched && !rc ? m->input[0].dims[0] : 1;
+    if (batched && !rc) m->batch = m->input[0].dims[0];
     return rc;
 }
 

@@ -323,8 +323,8 @@ static void measure(engine *e, void (*share)(void *, double), void *cookie, doub
     double all = t->warmup_s + t->window_s * t->windows_most, part = t->warmup_s / all;
     *ok = t->warmup_s <= 0 || t->exactly || go(e, t->warmup_s, 0, share, cookie, 0, part);
     e->counting = true;
-    int began[64];
-    double took[64];
+    int began[64] = {0};
+    double took[64] = {0};
     int most = t->exactly ? 1 : t->windows_most;
     l->stable = t->exactly > 0;
     while (*ok && l->windows < most && !l->overloaded && !(l->stable && !t->exactly)) {

@@ -102,9 +102,10 @@ void hone_where_export(const hone_where *w) {
 }
 /* The lines of a text; its copy, to be freed after them. */
 static char *split(const char *text, hone_words *out) {
-    char *copy = hone_must_alloc((text ? strlen(text) : 0) + 1);
+    const size_t length = text ? strlen(text) : 0;
+    char *copy = hone_must_alloc(length + 1);
     int n = 0;
-    if (text) strcpy(copy, text);
+    if (text) snprintf(copy, length + 1, "%s", text);
     for (const char *p = copy; *p; p++) n += *p == '\n';
     out->at = hone_must_alloc(sizeof *out->at * (size_t)(n + 1));
     for (char *p = copy, *end; (end = strchr(p, '\n')); p = end + 1) *end = 0, out->at[out->n++] = p;

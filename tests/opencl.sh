@@ -5,7 +5,8 @@
 # small models, --all: every one. Exits 77 where there is no OpenCL device (PoCL: apt-get install
 # pocl-opencl-icd ocl-icd-libopencl1).
 set -u
-hone=$1 source=$2 shared=$3 all=${4:-}
+# links to cases lead there from another folder
+hone=$1 source=$2 shared=$(realpath -m "$3") all=${4:-}
 NODE_MIN=1413 # as in conformance.sh
 SAMPLE="add_bcast argmax_keepdims_example averagepool_2d_pads basic_conv_with_padding bitwise_and_i32_2d
  cast_FLOAT_to_FLOAT8E5M2

@@ -131,7 +131,7 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     hone_device_call call = *c;         /* what stays f32 multiplies in tf32, where the device has that */
     if (stays) call.how.precision = HONE_PRECISION_TF32;
     if (d->own_match) HONE_TRY(d->own_match(w->gpu->gpu, s->arena, &call, &w->own));
-    if (w->own.beyond) {
+    if (d->own_match && w->own.beyond) {
         stays = true, call.how.precision = HONE_PRECISION_TF32;
         HONE_TRY(d->own_match(w->gpu->gpu, s->arena, &call, &w->own));
     }

@@ -216,22 +216,23 @@ static bool ask_rows(const asking *a, int64_t from, int64_t n, double *score) {
     const hone_forest *f = &a->e->forest;
     const hone_walk *w = &a->e->walk;
     const bool wide = a->x->dtype != HONE_DTYPE_F32, walks = w->nodes && wide == a->e->wide;
-    const size_t count =
-        (size_t)(n * (wide && walks ? a->columns : 0)) * sizeof(double) + (walks ? 0 : (size_t)f->targets);
-    void *room = count ? hone_alloc(count) : NULL;
-    if (count && !room) return false;
-    if (!walks)
+    if (!walks) {
+        bool *seen = hone_alloc(sizeof *seen * ((size_t)f->targets + 1));
+        if (!seen) return false;
         for (int64_t r = 0; r < n; r++)
-            hone_forest_ask(f, a->x, from + r, a->columns, score + r * f->targets, room);
-    else if (!wide) hone_walk_rows(w, (const float *)a->x->data + from * a->columns, a->columns, n, score);
+            hone_forest_ask(f, a->x, from + r, a->columns, score + r * f->targets, seen);
+        hone_free(seen);
+    } else if (!wide) hone_walk_rows(w, (const float *)a->x->data + from * a->columns, a->columns, n, score);
     else {
+        double *number = hone_alloc(sizeof *number * ((size_t)(n * a->columns) + 1));
+        if (!number) return false;
         for (int64_t k = 0; k < n * a->columns; k++)
-            ((double *)room)[k] = hone_score_number(a->x, from * a->columns + k);
-        hone_walk_rows(w, room, a->columns, n, score);
+            number[k] = hone_score_number(a->x, from * a->columns + k);
+        hone_walk_rows(w, number, a->columns, n, score);
+        hone_free(number);
     }
     if (walks && f->how == 0 && f->root.n)
         for (int64_t k = 0; k < n * f->targets; k++) score[k] /= f->root.n;
-    hone_free(room);
     return true;
 }
 

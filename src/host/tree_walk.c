@@ -108,7 +108,7 @@ static bool put_alone(making *m, bool *alone) {
     w->lone = hone_alloc(sizeof *w->lone * ((size_t)m->node.n + 1));
     w->goal = hone_alloc(sizeof *w->goal * ((size_t)w->trees + 1));
     if (!w->lone || !w->goal) return false;
-    *alone = true;
+    *alone = m->leaf.at != NULL;
     for (int t = 0; t < w->trees && *alone; t++) {
         w->goal[t] = -1;
         for (int k = w->root[t]; k < (t + 1 < w->trees ? w->root[t + 1] : m->node.n) && *alone; k++) {

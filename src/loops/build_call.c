@@ -457,10 +457,10 @@ static void slots_of(hone_builder *b, int k) {
 /* For messages: "K", "G * C" */
 static const char *name_of_size(hone_builder *b, const hone_tree *t) {
     if (t->kind == HONE_T_NAME) return t->name;
-    if (t->kind != HONE_T_TUPLE || t->n_arg != 2 || t->arg[0]->kind != HONE_T_NAME ||
-        t->arg[1]->kind != HONE_T_NAME)
-        return "by the others";
-    const char *text = hone_arena_text(b->arena, "%s * %s", t->arg[0]->name, t->arg[1]->name);
+    if (t->kind != HONE_T_TUPLE || t->n_arg != 2) return "by the others";
+    const hone_tree *left = t->arg[0], *right = t->arg[1];
+    if (!left || !right || left->kind != HONE_T_NAME || right->kind != HONE_T_NAME) return "by the others";
+    const char *text = hone_arena_text(b->arena, "%s * %s", left->name, right->name);
     if (!text) hone_build_memory(b);
     return text;
 }

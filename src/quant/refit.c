@@ -116,15 +116,16 @@ static void see_window(fitted *f, const hone_value *x, const hone_grid *grid, in
     }
 }
 static void see(fitted *f, const hone_value *x, const hone_grid *grid, int64_t many, uint64_t *state) {
-    int64_t lines = 1, out[3] = {0};
+    int64_t lines = 1, out[3] = {1, 1, 1};
+    const int space = f->space;
     if (!x || x->tag != HONE_TAG_TENSOR || x->dtype != HONE_DTYPE_F32 || hone_value_count(x) < 1) return;
-    if (f->space) {
-        if (x->rank != f->space + 2 || x->dim[1] % f->groups) return;
+    if (space) {
+        if (x->rank != space + 2 || x->dim[1] % f->groups) return;
         int64_t kernel = 1;
-        for (int d = 0; d < f->space; d++) kernel *= f->kernel[d];
+        for (int d = 0; d < space; d++) kernel *= f->kernel[d];
         if (x->dim[1] / f->groups * kernel != f->k) return;
         /* windows that begin inside, and those at the borders before: what is behind them is alike */
-        for (int d = 0; d < f->space; d++) {
+        for (int d = 0; d < space; d++) {
             const int64_t span = (f->kernel[d] - 1) * f->apart[d];
             out[d] = (x->dim[d + 2] + 2 * f->before[d] - span - 1) / f->step[d] + 1;
             if (x->dim[d + 2] + 2 * f->before[d] <= span) return;
@@ -134,9 +135,9 @@ static void see(fitted *f, const hone_value *x, const hone_grid *grid, int64_t m
         lines = hone_value_count(x) / f->k;
     }
     for (int64_t r = 0; r < many && f->rows < f->room; r++, f->rows++) {
-        if (f->space) {
+        if (space) {
             int64_t at[3] = {0};
-            for (int d = 0; d < f->space; d++)
+            for (int d = 0; d < space; d++)
                 at[d] = (int64_t)(hone_random(state) % (uint64_t)out[d]) * f->step[d] - f->before[d];
             see_window(f, x, grid, (int64_t)(hone_random(state) % (uint64_t)x->dim[0]), at);
             continue;

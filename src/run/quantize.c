@@ -107,7 +107,7 @@ static hone_status run_profile(hone_quant_run *r, hone_value *const *in, int run
             }
     }
     int at = 0;
-    for (const hone_plan *p = s ? NULL : hone_exec_last(e); p; p = p->next_cut)
+    for (const hone_plan *p = s || !least ? NULL : hone_exec_last(e); p; p = p->next_cut)
         for (int i = 0; i < p->n_step; i++, at++)
             if (p->step[i].of) see(arg, p->step[i].of, least[at]);
     for (int k = 0; out && k < n_out; k++) hone_value_drop(out[k]);

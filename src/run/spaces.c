@@ -229,7 +229,7 @@ static hone_status fill(hone_spaces *s, int unit, place from, hone_value *take, 
 hone_status hone_spaces_take(hone_spaces *s, int unit, hone_ref r, const hone_fact *f, hone_value **out) {
     hone_value *v = NULL;
     HONE_TRY(hone_away_tensor(s->units->unit + unit, f->dtype, f->dim, f->rank, &v));
-    return fill(s, unit, place_of(s, unit, r, NULL), v, out);
+    return fill(s, unit, (place){unit, s->space[unit].base[r.base], r.offset}, v, out);
 }
 hone_status hone_spaces_bring(hone_spaces *s, int unit, const hone_value *host, hone_value **out) {
     hone_value *v = NULL;

@@ -110,7 +110,7 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     int64_t key[10 + 2 * HONE_MAX_SLOTS] = {
         p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
         p->a ? d->of.stored_a : d->of.stored_b,
-        d->of.integers ? 4 * d->mr + 2 * d->i8->a_signed + (d->dwconv_i8 != NULL)
+        d->i8 ? 4 * d->mr + 2 * d->i8->a_signed + (d->dwconv_i8 != NULL)
         : d->half
             ? -((int64_t)(d->half->first_layer.lines > 0) << 24 |
                 (int64_t)(d->half->implicit_gemm.lines > 0) << 25 | (int64_t)d->half->kernel->dtype << 16 |
@@ -125,7 +125,7 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
         ordered ? -1 - d->of.k_order : d->of.k_order};
     for (int k = 0; k < d->of.slots.n; k++)
         key[10 + 2 * k] = l->at.k[k], key[11 + 2 * k] = hone_match_depends(l, k) ? d->of.slots.extent[k] : 0;
-    const int64_t size = d->of.integers ? 1 : (p->a ? d->of.stored_a : d->of.stored_b) ? 2 : 4;
+    const int64_t size = d->i8 ? 1 : (p->a ? d->of.stored_a : d->of.stored_b) ? 2 : 4;
     packing w = {d, p->a, source + l->at.c * size};
     hone_packing of = {.source = source,
                        .bytes = hone_contract_packed_bytes(d, p->a),

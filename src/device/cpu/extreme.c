@@ -9,6 +9,7 @@
 
 typedef float floats __attribute__((vector_size(16)));
 typedef int32_t masks __attribute__((vector_size(16)));
+static inline masks unlike(floats a, floats b) { return a != b; } /* NaN is unlike itself */
 enum { LANES = 4, SIDE = 8, FEWEST = 64 };
 typedef struct {
     int in, out;
@@ -29,7 +30,7 @@ static inline float most_of(const float *x, int64_t n, bool least) {
             floats v;
             memcpy(&v, x + i + LANES * q, sizeof v);
             const masks better = least ? v < m[q] : v > m[q];
-            m[q] = (floats)(((masks)v & better) | ((masks)m[q] & ~better)), odd |= v != v;
+            m[q] = (floats)(((masks)v & better) | ((masks)m[q] & ~better)), odd |= unlike(v, v);
         }
     bool nan = odd[0] | odd[1] | odd[2] | odd[3];
     for (int q = 0; q < LANES * SIDE; q++) {

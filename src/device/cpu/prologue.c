@@ -76,7 +76,7 @@ static hone_status join(hone_steps *s, int k, bool *done) {
         .s = n + 1, .b = x->b < 0 ? -1 : n + 2, .s_c = x->s_c, .b_c = x->b_c, .lo = x->lo, .hi = x->hi};
     d->prologue = ahead;
     to->ref = ref, to->data = d, to->access = access;
-    *access = (hone_access){was_access->reads | (uint64_t)7 << n, was_access->writes, box, n + 3};
+    *access = (hone_access){was_access->reads | (uint64_t)7 << (n & 63), was_access->writes, box, n + 3};
     hone_contract_step(d, to);
     *done = true;
     return HONE_OK;

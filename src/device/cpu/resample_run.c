@@ -109,7 +109,8 @@ hone_status hone_resample_tile(const hone_step *s, void *const *base, int64_t nu
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     int64_t index[HONE_MAX_SLOTS], rest = from;
     for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
-    const float *before = NULL, *first = NULL; /* the row before this one, and what it was made of */
+    const float *first = NULL; /* what the row before this one was made of, */
+    int64_t before = -1;       /* and where it is; -1: there is none */
     for (int64_t r = from; r < to; r++) {
         int64_t position[MAX_AXES] = {0}, at = 0, out = 0;
         for (int k = 0; k < d->n_outer; k++) {
@@ -119,11 +120,12 @@ hone_status hone_resample_tile(const hone_step *s, void *const *base, int64_t nu
         const int64_t many = list_rows(d, x + at + d->lo, position, list, weight);
         if (!d->lanes) d->kernel->blend(list, weight, many, d->n, y + out);
         else if (many == 1 && weight[0] == 1 && d->apart == 1) {
-            if (before && list[0] == first) memcpy(y + out, before, sizeof *y * (size_t)d->n);
+            if (before >= 0 && list[0] == first) memcpy(y + out, y + before, sizeof *y * (size_t)d->n);
             else pick(d, list[0], y + out);
-            first = list[0], before = y + out;
+            first = list[0], before = out;
         } else {
             const void *apart[MAX_TAPS];
+            /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): list_rows wrote so many */
             for (int64_t t = 0; t < many && d->apart > 1; t++) apart[t] = list[t];
             if (d->apart > 1) blend_apart(apart, weight, many, d->reach, d->apart, HONE_DTYPE_F32, scratch);
             else d->kernel->blend(list, weight, many, d->reach, scratch);
@@ -139,7 +141,8 @@ hone_status hone_resample_tile_moved(const hone_step *s, void *const *base, int6
     const size_t size = hone_dtypes[d->x_type].bytes;
     const char *x = (const char *)hone_ref_at(s->ref[d->x], base) + (d->base.c + d->lo) * (int64_t)size,
                *first = NULL;
-    char *y = hone_ref_at(s->ref[d->out], base), *before = NULL;
+    char *y = hone_ref_at(s->ref[d->out], base);
+    int64_t before = -1; /* the row before this one; -1: there is none */
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     int64_t index[HONE_MAX_SLOTS], rest = from;
     (void)scratch;
@@ -155,7 +158,7 @@ hone_status hone_resample_tile_moved(const hone_step *s, void *const *base, int6
         const char *row = x + at * (int64_t)size;
         char *made = y + out * (int64_t)size;
         if (!d->lanes) memcpy(made, row, (size_t)d->n * size);
-        else if (row == first) memcpy(made, before, (size_t)d->n * size);
+        else if (before >= 0 && row == first) memcpy(made, y + before * (int64_t)size, (size_t)d->n * size);
         else switch (size) {
 #define PICK(of)                       \
     for (int64_t j = 0; j < d->n; j++) \
@@ -166,7 +169,7 @@ hone_status hone_resample_tile_moved(const hone_step *s, void *const *base, int6
             default: PICK(uint64_t);
 #undef PICK
             }
-        first = row, before = made;
+        first = row, before = out;
         for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
     }
     return HONE_OK;

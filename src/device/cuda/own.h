@@ -20,6 +20,10 @@ typedef struct {
     bool scratch;
     int64_t at;
 } hone_own_place;
+/* Where it stands in its base, as if that began at 0: how it is aligned. */
+static inline hone_cuda_address hone_own_stands(const hone_ref *ref, hone_own_place p) {
+    return (hone_cuda_address)ref[p.which].offset + (hone_cuda_address)p.at;
+}
 typedef enum {
     HONE_OWN_PRODUCT,
     HONE_OWN_WINDOW, /* depthwise convolutions and pools */

@@ -109,11 +109,11 @@ hone_status hone_own_attention_take(hone_arena *arena, const hone_cuda_facts *gp
     const hone_own_place *const place[] = {&own.a, &own.b, &own.v, &own.c};
     hone_cuda_address at[4];
     for (int k = 0; k < 4; k++) {
-        at[k] = place[k]->scratch ? 0 : (hone_cuda_address)(ref[place[k]->which].offset + place[k]->at);
+        at[k] = place[k]->scratch ? 0 : hone_own_stands(ref, *place[k]);
         while (at[k] % (unsigned)own.aligned) own.aligned /= 2;
     }
     if (own.attended.mask && !own.residual.scratch) { /* as it lies, read by one or two numbers */
-        p->mask = (hone_cuda_address)(ref[own.residual.which].offset + own.residual.at);
+        p->mask = hone_own_stands(ref, own.residual);
         while (p->mask % (unsigned)own.aligned) own.aligned /= 2;
     }
     p->q = at[0], p->k = at[1], p->v = at[2], p->y = at[3];

@@ -119,7 +119,7 @@ static bool another_column(ending *e, int tensor, int64_t at) {
     if (e->n_more == (int)(sizeof e->more / sizeof *e->more)) return false;
     e->more[e->n_more] = tensor, e->more_at[e->n_more++] = at;
     e->to->held[tensor] =
-        hone_arena_text(e->to->arena, "column_at(a, n, %lld)", (long long)(e->n_more * columns));
+        hone_arena_text(e->to->arena, "column_at(a, n, %lld)", (long long)e->n_more * columns);
     return e->to->held[tensor] != NULL;
 }
 /* ---- cheaper words of bytes' arithmetic; the values are the same ---- */

@@ -329,9 +329,9 @@ static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu,
         .kind = HONE_CUDA_DEPTHWISE, .type = hone_own_type(y), .zero = p->zero_a, .epilogue = p->epilogue};
     hone_cuda_window *window = &own.windowed.p;
     *window = window_of(w, w->groups);
-    window->x = own.a.scratch ? 0 : (hone_cuda_address)(ref[p->m.a].offset + own.a.at);
-    window->y = (hone_cuda_address)(ref[p->m.c].offset + own.c.at);
-    window->bias = own.bias.which < 0 ? 0 : (hone_cuda_address)(ref[own.bias.which].offset + own.bias.at);
+    window->x = own.a.scratch ? 0 : hone_own_stands(ref, own.a);
+    window->y = hone_own_stands(ref, own.c);
+    window->bias = own.bias.which < 0 ? 0 : hone_own_stands(ref, own.bias);
     window->pitch_x = window->pitch_y = (int)w->groups;
     const hone_cuda_window_way way = hone_cuda_window_best(&own.windowed, gpu);
     own.aligned = way.width * (int)hone_dtypes[y].bytes;
@@ -450,8 +450,7 @@ hone_status hone_own_product_take(hone_arena *arena, hone_cuda *device, const ho
             c->pitch_residual = columns, c->batch_residual = columns * c->m;
         }
     }
-#define STAND_IN(place) \
-    ((place).which < 0 || (place).scratch ? 0 : (hone_cuda_address)(ref[(place).which].offset + (place).at))
+#define STAND_IN(place) ((place).which < 0 || (place).scratch ? 0 : hone_own_stands(ref, place))
     c->a = STAND_IN(own.a), c->b = STAND_IN(own.b), c->c = STAND_IN(own.c), c->bias = STAND_IN(own.bias),
     c->residual = STAND_IN(own.residual);
     own.product.in = hone_own_type(p->half), own.product.out = hone_own_type(y);
