@@ -83,7 +83,7 @@ size_t hone_contract_packed_bytes(const hone_contract *d, bool a) {
     if (d->winograd) return hone_winograd_bytes(d);
     if (d->half) return hone_contract_half_bytes(d);
     if (d->dwconv_i8) return hone_dwconv_int_bytes(d);
-    if (!d->of.integers) return sizeof(float) * (size_t)(packed_rows(d, a) * d->of.k);
+    if (!d->i8) return sizeof(float) * (size_t)(packed_rows(d, a) * d->of.k);
     return (size_t)packed_rows(d, a) * (size_t)((hone_contract_int_depth(d) + d->i8->kernel->deep - 1) /
                                                     d->i8->kernel->deep * d->i8->kernel->deep +
                                                 4); /* and a sum for each row or column, after all panels */
