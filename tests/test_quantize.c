@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/bins.h"
 #include "base/mem.h"
 #include "hone/quant.h"
 #include "hone/tools.h"
@@ -22,6 +23,7 @@
 #include "quant/judge.h"
 #include "quant/observe.h"
 #include "quant/plan.h"
+#include "run/exec.h"
 #include "random.h"
 
 /* ---- observers ----------------------------------------------------------------------------------------- */
@@ -67,29 +69,86 @@ static void histogram_sees_all(void **state) {
     assert_true(h.odd == 3 && h.most == most);
 }
 /* Of pieces, numbers that are none among them, and sizes far apart: what each number says by itself. */
+enum {
+    MANY_X = 10003,
+    FIRST_X = 5001
+}; /* more than a block is looked at once, and no whole number of lanes */
 static void bins_count(void **state) {
     (void)state;
-    static float x[1003];
+    static float x[MANY_X];
     static hone_bins b, part;
     static uint32_t count_of[2][HONE_BINS];
     for (int way = 0; way < 4; way++) {
         const double unit = way == 3 ? 1e-42 : pow(10, way * 6 - 6);
         double zeros = 0, odd = 0, least = 0, most = 0;
-        for (int k = 0; k < 1003; k++) {
+        for (int k = 0; k < MANY_X; k++) {
             x[k] = k % 7 == 0 ? 0 : (float)((way == 1 ? draw() : normal()) * unit);
-            if (way == 2 && k % 101 == 5) x[k] = k % 2 ? NAN : -INFINITY;
+            if (way == 2 && k % 5101 == 5) x[k] = k % 2 ? NAN : -INFINITY;
             if (!(x[k] - x[k] == 0)) odd++;
             else zeros += x[k] == 0, least = fmin(least, x[k]), most = fmax(most, x[k]);
         }
         memset(&b, 0, sizeof b), memset(&part, 0, sizeof part), memset(count_of, 0, sizeof count_of);
-        hone_bins_look(&b, x, 501), hone_bins_look(&part, x + 501, 502), hone_bins_join(&b, &part);
-        assert_true(b.n == 1003 && b.zeros == zeros && b.odd == odd && b.least == least && b.most == most);
+        hone_bins_look(&b, x, FIRST_X), hone_bins_look(&part, x + FIRST_X, MANY_X - FIRST_X),
+            hone_bins_join(&b, &part);
+        assert_true(b.n == MANY_X && b.zeros == zeros && b.odd == odd && b.least == least && b.most == most);
         hone_bins_grid(&b);
-        hone_bins_count(&b, x, 501, count_of[0]), hone_bins_count(&b, x + 501, 502, count_of[1]);
+        hone_bins_count(&b, x, FIRST_X, count_of[0]),
+            hone_bins_count(&b, x + FIRST_X, MANY_X - FIRST_X, count_of[1]);
         hone_bins_sum(&b, count_of[0], 2);
-        for (int k = 0; k < 1003; k++)
+        for (int k = 0; k < MANY_X; k++)
             if (x[k] != 0 && x[k] - x[k] == 0) b.bin[(int)floor(((double)x[k] - b.low) / b.width)]--;
         for (int k = 0; k < HONE_BINS; k++) assert_true(b.bin[k] == 0);
+    }
+}
+/* Bins and the extremes of channels as one number after the other says, wherever channels lie, with what is no
+   number among them or not. */
+static void channels_are_watched(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t dim[3];
+        int axis;
+    } of[] = {
+        {"graph g (x: f32[3, 70, 66]) -> s, e { s, e = hone.ObserveChannels(x) {axis: 1}; }", {3, 70, 66}, 1},
+        {"graph g (x: f32[3, 66, 70]) -> s, e { s, e = hone.ObserveChannels(x) {axis: -1}; }",
+         {3, 66, 70},
+         2},
+        {"graph g (x: f32[3, 5, 7]) -> s, e { s, e = hone.ObserveChannels(x) {axis: 1}; }", {3, 5, 7}, 1}};
+    for (size_t k = 0; k < 2 * sizeof of / sizeof *of; k++) {
+        hone_graph *g = NULL;
+        hone_compiled *c = NULL;
+        hone_exec *e = NULL;
+        hone_value *x = NULL, *out[2] = {0};
+        const bool odd = k & 1;
+        const int64_t *dim = of[k / 2].dim, n = dim[of[k / 2].axis], inner = of[k / 2].axis == 1 ? dim[2] : 1;
+        if (hone_graph_parse(of[k / 2].text, strlen(of[k / 2].text), &g) || hone_graph_infer(g) ||
+            hone_compile(g, &c) || hone_exec_create(c, &(hone_exec_options){.threads = 1}, &e) ||
+            hone_value_tensor(HONE_DTYPE_F32, dim, 3, &x))
+            fail_msg("%s: %s", of[k / 2].text, hone_error());
+        double zeros = 0, odds = 0, least[70] = {0}, most[70] = {0}, low = 0, high = 0;
+        for (int64_t i = 0; i < hone_value_count(x); i++) {
+            float *v = (float *)x->data + i;
+            *v = i % 5 == 0 ? 0 : (float)normal();
+            if (odd && i % 47 == 3) *v = NAN;
+            if (!(*v == *v)) {
+                odds++;
+                continue;
+            }
+            const int64_t at = i / inner % n;
+            zeros += *v == 0, low = fmin(low, *v), high = fmax(high, *v);
+            least[at] = fmin(least[at], *v), most[at] = fmax(most[at], *v);
+        }
+        if (hone_exec_run(e, &x, out)) fail_msg("%s", hone_error());
+        const hone_bins *seen = out[0]->data;
+        const float *extreme = out[1]->data;
+        assert_true(seen->n == (double)hone_value_count(x) && seen->zeros == zeros && seen->odd == odds);
+        assert_true(seen->least == low && seen->most == high);
+        double sum = 0;
+        for (int i = 0; i < HONE_BINS; i++) sum += seen->bin[i];
+        assert_true(sum == seen->n - zeros - odds);
+        for (int64_t i = 0; i < n; i++) assert_true(extreme[i] == least[i] && extreme[n + i] == most[i]);
+        hone_value_drop(x), hone_value_drop(out[0]), hone_value_drop(out[1]);
+        hone_exec_destroy(e), hone_compiled_destroy(c);
     }
 }
 static double error_of(hone_range r) { /* of all numbers, rounded one by one */
@@ -683,6 +742,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(histogram_sees_all),
         cmocka_unit_test(bins_count),
+        cmocka_unit_test(channels_are_watched),
         cmocka_unit_test(ranges_are_what_they_say),
         cmocka_unit_test(grids),
         cmocka_unit_test(rewrites),

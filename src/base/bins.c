@@ -5,39 +5,50 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16, TABLES = 4 };
+enum { LANES = 16, TABLES = 4, WIDE = 64, BLOCK = 64 * WIDE };
 
 static bool odd(float v) { return !(v - v == 0); }
+/* Extremes and zeros of numbers that are all finite, BLOCK or fewer, a multiple of WIDE; false: some are not, and
+   nothing was added. Lanes lie in the cache and not in registers: in rows so long every compiler makes vectors of
+   them. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__aarch64__)
 __attribute__((optimize("no-tree-vectorize"))) /* GCC 12 fails on its loops there */
 #endif
-void hone_bins_look(hone_bins *b, const float *x, int64_t n) {
-    float least[LANES] = {0}, most[LANES] = {0};
-    uint32_t zeros[LANES] = {0}, odds[LANES] = {0};
-    int64_t k = 0, rest = 0, none = 0;
-    b->n += (double)n;
-    while (n - k >= LANES) { /* in vectors, short enough for 32 bits */
-        const int64_t end = n - k > 1 << 30 ? k + (1 << 30) : k + (n - k) / LANES * LANES;
-        memset(zeros, 0, sizeof zeros), memset(odds, 0, sizeof odds);
-        for (; k < end; k += LANES) {
-            float finite[LANES];
-            for (int l = 0; l < LANES; l++) finite[l] = x[k + l] - x[k + l] == 0 ? x[k + l] : 0;
-            for (int l = 0; l < LANES; l++) least[l] = finite[l] < least[l] ? finite[l] : least[l];
-            for (int l = 0; l < LANES; l++) most[l] = finite[l] > most[l] ? finite[l] : most[l];
-            for (int l = 0; l < LANES; l++) zeros[l] += x[k + l] == 0;
-            for (int l = 0; l < LANES; l++) odds[l] += !(x[k + l] - x[k + l] == 0);
+static bool
+look_at_finite(hone_bins *b, const float *x, int64_t n) {
+    float least[WIDE] = {0}, most[WIDE] = {0}, off[WIDE] = {0}; /* off: NaN where one was no number */
+    int32_t zeros[WIDE] = {0};
+    for (int64_t k = 0; k < n; k += WIDE)
+        for (int l = 0; l < WIDE; l++) {
+            const float v = x[k + l];
+            least[l] = v < least[l] ? v : least[l], most[l] = v > most[l] ? v : most[l];
+            off[l] += v - v, zeros[l] += v == 0;
         }
-        for (int l = 0; l < LANES; l++) none += zeros[l];
-        for (int l = 0; l < LANES; l++) rest += odds[l];
+    int64_t none = 0;
+    for (int l = 1; l < WIDE; l++) {
+        least[0] = least[l] < least[0] ? least[l] : least[0], most[0] = most[l] > most[0] ? most[l] : most[0];
+        off[0] += off[l], none += zeros[l];
     }
-    for (int l = 0; k < n; k++, l++) { /* fewer than lanes */
-        const bool is = !odd(x[k]);
-        least[l] = is ? fminf(least[l], x[k]) : least[l], most[l] = is ? fmaxf(most[l], x[k]) : most[l];
-        none += x[k] == 0, rest += !is;
+    if (off[0] != 0) return false;
+    b->least = fmin(b->least, (double)least[0]), b->most = fmax(b->most, (double)most[0]);
+    b->zeros += (double)(none + zeros[0]);
+    return true;
+}
+void hone_bins_look(hone_bins *b, const float *x, int64_t n) {
+    b->n += (double)n;
+    for (int64_t k = 0; k < n;) {
+        const int64_t rest = n - k, block = rest < WIDE ? rest : rest < BLOCK ? rest / WIDE * WIDE : BLOCK;
+        if (block < WIDE || !look_at_finite(b, x + k, block))
+            for (int64_t i = k; i < k + block; i++) {
+                if (odd(x[i])) {
+                    b->odd++;
+                    continue;
+                }
+                b->least = fmin(b->least, (double)x[i]), b->most = fmax(b->most, (double)x[i]);
+                b->zeros += x[i] == 0;
+            }
+        k += block;
     }
-    for (int l = 0; l < LANES; l++)
-        b->least = fmin(b->least, (double)least[l]), b->most = fmax(b->most, (double)most[l]);
-    b->zeros += (double)none, b->odd += (double)rest;
 }
 void hone_bins_join(hone_bins *b, const hone_bins *piece) {
     b->n += piece->n, b->zeros += piece->zeros, b->odd += piece->odd;
@@ -54,12 +65,16 @@ void hone_bins_count(const hone_bins *b, const float *x, int64_t n, uint32_t *co
     uint32_t table[TABLES][HONE_BINS] = {{0}}; /* numbers that follow each other are often the same */
     const double per = b->width > 0 ? 1 / b->width : 0;
     const int32_t first = b->low < 0 ? HONE_BINS / 2 : 0;
+    const float unit = (float)per;
     int64_t k = 0;
     if (per == 0) return;
-    if (b->odd == 0)
+    if (b->odd == 0 && isfinite(unit))
         for (; n - k >= LANES; k += LANES) {
             int32_t at[LANES];
-            for (int l = 0; l < LANES; l++) at[l] = (int32_t)((double)x[k + l] * per + first);
+            if (first)
+                for (int l = 0; l < LANES; l++) at[l] = (int32_t)((double)x[k + l] * per + first);
+            else /* a power of two's product is exact in floats, too */
+                for (int l = 0; l < LANES; l++) at[l] = (int32_t)(x[k + l] * unit);
             for (int l = 0; l < LANES; l++) table[l % TABLES][at[l] & (HONE_BINS - 1)]++;
         }
     for (; k < n; k++) {

@@ -149,15 +149,21 @@ typedef hone_vec(tapped) taps;
 static bool watch(const hone_quant_job *job, const hone_quant_plan *p, hone_graph *g, tapped *t) {
     const hone_program *seen = hone_library_find(job->library, "hone", "Observe"),
                        *channels = hone_library_find(job->library, "hone", "ObserveChannels");
-    const int64_t axis = t->axis;
-    const hone_attr attr = {.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = &axis};
     const hone_program *row = t->axis ? channels : seen;
     t->seen = t->extremes = t->dims = -1;
     if (is_source(p, t->var) || t->axis) {
+        /* pictures lie with their channels last where kernels want them so: seen like that, nothing is moved */
+        static const int64_t last[] = {0, 2, 3, 1};
+        const bool picture = t->axis == 1 && p->graph->var.at[t->var].rank == 4;
+        const hone_attr perm = {.name = "perm", .kind = HONE_ATTR_INTS, .n = 4, .i = last};
+        const int64_t axis = picture ? -1 : t->axis;
+        const hone_attr attr = {.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = &axis};
+        const hone_vid x =
+            picture ? hone_quant_emit(g, job->library, "Transpose", "last", &t->var, 1, &perm, 1) : t->var;
         const hone_vid y[2] = {hone_graph_var(g, "seen"), t->axis ? hone_graph_var(g, "extremes") : 0};
-        hone_node *n = y[0] < 0 || y[1] < 0 || !row
+        hone_node *n = x < 0 || y[0] < 0 || y[1] < 0 || !row
                            ? NULL
-                           : hone_graph_node(g, row, "watch", &t->var, 1, y, t->axis ? 2 : 1);
+                           : hone_graph_node(g, row, "watch", &x, 1, y, t->axis ? 2 : 1);
         t->seen = g->out.n, t->extremes = t->axis ? g->out.n + 1 : -1;
         if (!n || (t->axis && !hone_node_attrs(g, n, &attr, 1)) || !hone_push(&g->out, y[0]) ||
             (t->axis && !hone_push(&g->out, y[1])))
