@@ -374,6 +374,23 @@ static double number_of(const char *report, const char *name) {
     if (!at || sscanf(at + strlen(name), "\": %lf", &x) != 1) fail_msg("no %s in %s", name, report);
     return x;
 }
+/* Channels of very different sizes that a product reads rounded and others as floats, as a transformer's norms make
+   them: the product has its units, the others see none. */
+static const char beside_floats[] = "graph g (x: f32[batch, 3, 10, 10]) -> y { f: f32[10] = {60, 0.02, 1, 9, "
+                                    "0.1, 0.4, 30, 2, 0.05, 5}; i: f32[10, 1] = "
+                                    "{0.02, 40, 1, 0.1, 9, 3, 0.03, 0.5, 20, 0.2}; w: f32[10, 12] = "
+                                    "random(1, -0.4, 0.4); e: f32[1] = {0.001}; v: f32[12, 10] "
+                                    "= random(2, -0.4, 0.4); t = Tanh(x); m = Mul(t, f); u = Mul(w, i); a = "
+                                    "MatMul(m, u); r = Relu(a); o = MatMul(r, v); "
+                                    "s = Mul(m, e); y = Add(o, s); }";
+static void units_beside_floats(void **state) {
+    (void)state;
+    write_text(beside_floats);
+    const double plain = quantized((hone_quantizing){.no_repairs = 1, .float_share = 1e-9}),
+                 repaired = quantized((hone_quantizing){.float_share = 1e-9});
+    if (!(plain > 1e-9 && repaired < plain / 4)) fail_msg("plain %g, repaired %g", plain, repaired);
+    unlink(made), unlink(path);
+}
 /* Layers whose operand is far from zero on average, and whose weights have one scale: what they are off by
    when rounded shifts each sum, and the bias takes it back. Of windows and groups of all kinds: one read at
    the wrong place would make it worse. */
@@ -748,6 +765,7 @@ int main(void) {
         cmocka_unit_test(rewrites),
         cmocka_unit_test(models),
         cmocka_unit_test(biases),
+        cmocka_unit_test(units_beside_floats),
         cmocka_unit_test(units_aside),
         cmocka_unit_test(in_the_whole),
         cmocka_unit_test(rarer_classes),

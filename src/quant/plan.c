@@ -142,6 +142,21 @@ bool hone_quant_layers_alone(const hone_quant_plan *p, hone_vid v) {
     return true;
 }
 
+bool hone_quant_goes_on(const hone_quant_plan *p, hone_vid v) {
+    const hone_graph *g = p->graph;
+    const int maker = g->var.at[v].producer;
+    if (maker < 0 || p->moves[maker]) return false;
+    for (int k = 0; k < p->layer.n; k++) {
+        const hone_quant_layer *l = p->layer.at + k;
+        if (!p->sums_go_on && l->conv && !l->stays && (l->x == v || hone_quant_result(p, l) == v))
+            return false;
+    }
+    for (int k = 0; k < p->n_node; k++)
+        for (int i = 0; i < p->moves[k]; i++)
+            if (g->node.at[k]->in[i] == v) return false;
+    return true;
+}
+
 /* ---- grids that are shared ----------------------------------------------------------------------------- */
 static int32_t top_of(int32_t *up, int32_t v) {
     while (up[v] != v) v = up[v] = up[up[v]];

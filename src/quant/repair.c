@@ -42,12 +42,14 @@ static void weights_by_channel(const hone_quant_plan *p, int class, float *most,
    not. */
 static bool fits(const hone_quant_plan *p, int class) {
     const hone_quant_class *c = p->class.at + class;
-    if (c->channels < 2 || !c->least || !hone_quant_layers_alone(p, c->var)) return false;
+    /* who else reads it would see units, unless it takes floats */
+    const bool floats = hone_quant_goes_on(p, c->var);
+    if (c->channels < 2 || !c->least || !(floats || hone_quant_layers_alone(p, c->var))) return false;
     for (int k = 0; k < p->layer.n; k++) {
         const hone_quant_layer *l = p->layer.at + k;
         const hone_value *w = p->graph->var.at[l->w].value;
         if (p->class_of[l->x] != class) continue;
-        if (l->stays || l->x != c->var) return false;
+        if ((l->stays && !floats) || l->x != c->var) return false;
         if (l->depthwise ? w->dim[0] % c->channels != 0 ||
                                hone_attr_int(p->graph->node.at[l->node]->attr,
                                              p->graph->node.at[l->node]->n_attr, "group", 1) != c->channels

@@ -162,29 +162,11 @@ static const hone_value *bias_of(const hone_value *b, int64_t channels) {
         if (!isfinite(((const float *)b->data)[k])) return NULL;
     return b;
 }
-/* Whether tensor v goes on as floats to those who compute with them: it feeds MatMul and Gemm alone (or
-   Conv, too: sums_go_on), and a float op made it. */
-static bool goes_on(const rewriting *r, hone_vid v) {
-    const hone_quant_plan *p = r->p;
-    const hone_graph *g = p->graph;
-    const int maker = g->var.at[v].producer;
-    if (maker < 0 || p->moves[maker]) return false;
-    for (int k = 0; k < p->layer.n; k++) {
-        const hone_quant_layer *l = p->layer.at + k;
-        if (!p->sums_go_on && l->conv && !l->stays && (l->x == v || hone_quant_result(p, l) == v))
-            return false;
-    }
-    for (int k = 0; k < p->n_node; k++)
-        for (int i = 0; i < p->moves[k]; i++)
-            if (g->node.at[k]->in[i] == v) return false;
-    return true;
-}
-
 /* ---- units --------------------------------------------------------------------------------------------- */
 /* The class whose operand a layer reads in units of its channels; NULL: as it is. */
 static const hone_quant_class *units_of(const rewriting *r, const hone_quant_layer *l) {
     const hone_quant_class *c = r->p->class_of[l->x] < 0 ? NULL : r->p->class.at + r->p->class_of[l->x];
-    return c && c->unit && r->on[l->x] && !(l->stays && goes_on(r, l->x)) ? c : NULL;
+    return c && c->unit && r->on[l->x] && !(l->stays && hone_quant_goes_on(r->p, l->x)) ? c : NULL;
 }
 /* The layer that makes tensor v and can make it in units at once: v is its result, for others who all read it
    in units. */
@@ -359,7 +341,7 @@ static hone_vid read_by(const rewriting *r, int node, hone_vid v) {
     if (v < 0 || v >= r->p->n_var || r->rounded[v] < 0) return v;
     const int layer = r->p->layer_of[node];
     const bool integer = layer >= 0 && !r->p->layer.at[layer].stays;
-    if (!integer && !r->p->moves[node] && goes_on(r, v)) return v;
+    if (!integer && !r->p->moves[node] && hone_quant_goes_on(r->p, v)) return v;
     return r->rounded[v];
 }
 static bool round_var(rewriting *r, hone_vid v) {
