@@ -216,22 +216,28 @@ static void pictures(void **state) {
     }
     assert_true(depthwise > 5 && dense > 5);
 }
-/* Sums of floats that become bytes behind an activation and a factor of each channel. */
+/* Sums of floats that become bytes behind an activation and a factor of each column: short rows, of which
+   several are taken at once, and long ones, with a bias or a residual. */
 static void floats(void **state) {
     (void)state;
+    static const char *const sums[] = {"v = MatMul(x, w);", "h = MatMul(x, w); v = Add(h, b);",
+                                       "h = MatMul(x, w); v = Add(h, r);"},
+                             *const acts[] = {"t = HardSwish(v);", "s = Sigmoid(v); t = Mul(v, s);",
+                                              "s = Sigmoid(v); q = Mul(v, s); t = Mul(q, e);"};
     int met = 0;
-    EACH_F32_LEVEL for (int round = 0; round < 4; round++) {
-        const int c = draw(8, 40), o = draw(9, 300), size = draw(5, 9);
+    EACH_F32_LEVEL for (int round = 0; round < 18; round++) {
+        const int m = draw(1, 70), c = draw(8, 40), o = draw(9, round % 2 ? 40 : 700);
         snprintf(text, sizeof text,
-                 "graph g (x: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 1, 1] = random(1, -0.4, 0.4); a: "
-                 "f32[%d, 1, 1] = random(4, 0.2, 3); ys: f32[] = {0.021}; yz: u8[] = {%d}; p = Transpose(x) "
-                 "{perm: [0, 3, 1, 2]}; v = Conv(p, w); %s u = Mul(%s); y = QuantizeLinear(u, ys, yz); }",
-                 size, size + 2, c, o, c, o, draw(0, 255),
-                 round % 2 ? "s = Sigmoid(v); t = Mul(v, s);" : "t = HardSwish(v);",
-                 round / 2 ? "t, a" : "a, t");
+                 "graph g (x: f32[%d, %d], r: f32[%d, %d]) -> y { w: f32[%d, %d] = random(1, -0.4, 0.4); b: "
+                 "f32[%d] = "
+                 "random(2, -1, 1); a: f32[%d] = random(4, 0.2, 3); e: f32[1] = {1.3}; ys: f32[] = {0.021}; "
+                 "yz: u8[] = "
+                 "{%d}; %s %s u = Mul(%s); y = QuantizeLinear(u, ys, yz); }",
+                 m, c, m, o, c, o, o, o, draw(0, 255), sums[round / 2 % 3], acts[round / 6],
+                 round % 4 < 2 ? "t, a" : "a, t");
         met += twin_check(text, twin_input, 1.01, 1e-5, "contract");
     }
-    assert_true(met > 2);
+    assert_true(met > 4);
 }
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(kernels), cmocka_unit_test(products),

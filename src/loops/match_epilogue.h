@@ -52,7 +52,7 @@ struct hone_match_epilogue {
     hone_match_number times, plus, later;
     /* of a sum of floats that becomes bytes behind an activation: what makes floats of it first; or NULL */
     const hone_match_epilogue *before;
-    bool alike; /* FINISH: rows but for the residual */
+    bool alike; /* FINISH, and behind an activation: rows but for the residual's */
     hone_match_number scale_b, scale_y;
     bool scale_n;           /* scale_b is one a column: where it begins */
     hone_match_number each; /* a factor of each column behind all but limits and bytes; tensor -1: none */

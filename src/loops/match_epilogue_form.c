@@ -365,6 +365,8 @@ static bool behind(matching *m, hone_match_epilogue *r, int32_t x) {
     if (!is) return false;
     before->bias = sum->bias, before->bias_n = sum->bias_n, before->residual = sum->residual,
     before->lo = sum->lo, before->hi = sum->hi, r->before = before;
+    r->alike = steady(r) && (before->bias_n || before->bias.same) && before->lo.same && before->hi.same &&
+               (!before->then || (before->times.same && before->plus.same));
     return sum->form == HONE_EPILOGUE_STORED;
 }
 /* ---- sums of integers that go on as floats ------------------------------------------------------------- */

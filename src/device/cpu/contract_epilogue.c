@@ -15,8 +15,7 @@ hone_status hone_contract_epilogue(const hone_contract *d, void *const *at, int6
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->of.alpha;
     if (d->epilogue) {
-        for (int64_t i = 0; i < m; i++)
-            hone_epilogue_run(d->epilogue, at, w->index, m0 + i, n0, n, c + i * stride, less ? less[i] : 0);
+        hone_epilogue_rows(d->epilogue, at, w->index, m0, m, n0, n, c, stride, less);
         return HONE_OK;
     }
     for (int64_t i = 0; less && i < m; i++)

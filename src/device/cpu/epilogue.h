@@ -42,9 +42,9 @@ typedef struct hone_cpu_epilogue {
     /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
     hone_requantize_by_row_fn *requantize;
     /* of a sum of integers that goes on as floats: f32(sum) * scale_b [+ bias], then all of the above in
-       this order; alike: rows but for the residual. NULL otherwise */
+       this order. NULL otherwise */
     hone_finish_fn *finish;
-    bool alike;
+    bool alike; /* with finish, and behind an activation: all rows but for the residual's */
     hone_row_number scale_b, scale_y;
     bool scale_n;         /* scale_b is one a column: where it begins */
     hone_row_number each; /* a factor of each column behind all but limits and bytes; tensor -1: none */
@@ -90,4 +90,7 @@ void hone_epilogue_finish(const hone_cpu_epilogue *, void *const *at, const int6
 /* less: taken away from a sum of integers first. acc is scratch, and may be written. */
 void hone_epilogue_run(const hone_cpu_epilogue *, void *const *at, const int64_t *batch /* its indices */,
                        int64_t m, int64_t n0, int64_t n, void *acc, int32_t less);
+/* Rows m0 … of them, `stride` apart; less: one a row, or NULL. */
+void hone_epilogue_rows(const hone_cpu_epilogue *, void *const *at, const int64_t *batch, int64_t m0,
+                        int64_t m, int64_t n0, int64_t n, void *acc, int64_t stride, const int32_t *less);
 #endif

@@ -157,7 +157,7 @@ static void floats_row(const hone_cpu_epilogue *s, void *const *at, const int64_
         residual =
             (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
     hone_epilogue_row row = numbers(s, at, batch, m);
-    /* one a column: it takes the residual's place, or is added to the sums first where that is taken */
+    /* one a column: in the residual's place, or added to the sums first where that is taken */
     if (s->bias_n) {
         const float *bias =
             (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
@@ -168,6 +168,56 @@ static void floats_row(const hone_cpu_epilogue *s, void *const *at, const int64_
     s->run(&row, acc, residual, out, n);
     float *finished = out;
     if (s->activate) s->activate(&finished, 0, 1, n, s->alpha, s->beta);
+}
+/* Rows of sums of floats that become bytes behind an activation. Short rows of numbers that are alike are
+   made floats of side by side, so that the activation has a long one. */
+static void behind(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m0, int64_t m,
+                   int64_t n0, int64_t n, float *acc, int64_t stride) {
+    enum { ROOM = 512, ROWS = 32 };
+    const hone_cpu_epilogue *b = s->before;
+    const int64_t wide = !s->alike || n > ROOM / 2 ? 1 : ROOM / n < ROWS ? ROOM / n : ROWS;
+    const bool bias = b->bias_n, more = b->residual.tensor >= 0;
+    hone_epilogue_row sum, row;
+    float room[ROOM], *there = room, times = 0, plus = 0;
+    for (int64_t i = 0, many; i < m; i += many) {
+        many = m - i < wide ? m - i : wide;
+        if (!i || !s->alike) {
+            sum = numbers(b, at, batch, m0 + i), row = numbers(s, at, batch, m0 + i);
+            if (bias) sum.bias = -0.0f;
+            if (b->then)
+                times = hone_epilogue_number(&b->times, s->n_batch, at, batch, m0 + i),
+                plus = hone_epilogue_number(&b->plus, s->n_batch, at, batch, m0 + i);
+        }
+#define COLUMNS(which) \
+    ((const float *)at[which.tensor] + hone_epilogue_at(&which, s->n_batch, batch, m0 + i) + n0)
+        const float *columns = bias ? COLUMNS(b->bias) : NULL,
+                    *each = s->each.tensor < 0 ? NULL : COLUMNS(s->each);
+#undef COLUMNS
+        for (int64_t j = 0, some; j < n; j += some) {
+            some = n - j < ROOM ? n - j : ROOM;
+            for (int64_t q = 0; q < many; q++) {
+                float *from = acc + (i + q) * stride + j;
+                const float *residual =
+                    more ? (const float *)at[b->residual.tensor] +
+                               hone_epilogue_at(&b->residual, s->n_batch, batch, m0 + i + q) + n0 + j
+                         : NULL;
+                /* one a column: in the residual's place, or added to the sums first where that is taken */
+                for (int64_t k = 0; bias && more && k < some; k++) from[k] += columns[j + k];
+                b->run(&sum, from, more || !bias ? residual : columns + j, room + q * some, some);
+            }
+            b->activate(&there, 0, 1, many * some, b->alpha, b->beta);
+            if (b->then) b->then(&there, 0, 1, many * some, times, plus, NULL, 0);
+            for (int64_t q = 0; each && q < many; q++)
+                for (int64_t k = 0; k < some; k++) room[q * some + k] *= each[j + k];
+            /* rows that follow on are one */
+            for (int64_t q = 0, rows; q < many; q += rows) {
+                const int64_t to = hone_epilogue_at(&s->out, s->n_batch, batch, m0 + i + q) + n0 + j,
+                              *at_m = s->out.at_m + m0 + i + q;
+                for (rows = 1; q + rows < many && at_m[rows] == at_m[rows - 1] + some; rows++) {}
+                s->run(&row, room + q * some, NULL, (char *)at[s->out.tensor] + to, rows * some);
+            }
+        }
+    }
 }
 void hone_epilogue_run(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m,
                        int64_t n0, int64_t n, void *acc, int32_t less) {
@@ -191,24 +241,13 @@ void hone_epilogue_run(const hone_cpu_epilogue *s, void *const *at, const int64_
         return;
     }
 #undef NUMBER
-    if (!s->before) {
-        floats_row(s, at, batch, m, n0, n, acc, out);
-        return;
-    }
-    const hone_epilogue_row row = numbers(s, at, batch, m);
-    float room[256], *there = room;
-    for (int64_t j = 0, some; j < n; j += some) {
-        some = n - j < 256 ? n - j : 256;
-        floats_row(s->before, at, batch, m, n0 + j, some, (float *)acc + j, room);
-        if (s->before->then)
-            s->before->then(&there, 0, 1, some,
-                            hone_epilogue_number(&s->before->times, s->n_batch, at, batch, m),
-                            hone_epilogue_number(&s->before->plus, s->n_batch, at, batch, m), NULL, 0);
-        const float *each = s->each.tensor < 0
-                                ? NULL
-                                : (const float *)at[s->each.tensor] +
-                                      hone_epilogue_at(&s->each, s->n_batch, batch, m) + n0 + j;
-        for (int64_t q = 0; each && q < some; q++) room[q] *= each[q];
-        s->run(&row, room, NULL, (uint8_t *)out + j, some);
-    }
+    if (s->before) behind(s, at, batch, m, 1, n0, n, acc, n);
+    else floats_row(s, at, batch, m, n0, n, acc, out);
+}
+void hone_epilogue_rows(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m0,
+                        int64_t m, int64_t n0, int64_t n, void *acc, int64_t stride, const int32_t *less) {
+    if (s->before && !less) behind(s, at, batch, m0, m, n0, n, acc, stride);
+    else
+        for (int64_t i = 0; i < m; i++)
+            hone_epilogue_run(s, at, batch, m0 + i, n0, n, (char *)acc + i * stride * 4, less ? less[i] : 0);
 }
