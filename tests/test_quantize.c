@@ -100,8 +100,8 @@ static void bins_count(void **state) {
         for (int k = 0; k < HONE_BINS; k++) assert_true(b.bin[k] == 0);
     }
 }
-/* Bins and the extremes of channels as one number after the other says, wherever channels lie, with what is no
-   number among them or not. */
+/* Bins and the extremes of channels as one number after the other says, wherever channels lie, with what is
+   no number among them or not. */
 static void channels_are_watched(void **state) {
     (void)state;
     static const struct {
@@ -374,8 +374,8 @@ static double number_of(const char *report, const char *name) {
     if (!at || sscanf(at + strlen(name), "\": %lf", &x) != 1) fail_msg("no %s in %s", name, report);
     return x;
 }
-/* Channels of very different sizes that a product reads rounded and others as floats, as a transformer's norms make
-   them: the product has its units, the others see none. */
+/* Channels of very different sizes that a product reads rounded and others as floats, as a transformer's
+   norms make them: the product has its units, the others see none. */
 static const char beside_floats[] = "graph g (x: f32[batch, 3, 10, 10]) -> y { f: f32[10] = {60, 0.02, 1, 9, "
                                     "0.1, 0.4, 30, 2, 0.05, 5}; i: f32[10, 1] = "
                                     "{0.02, 40, 1, 0.1, 9, 3, 0.03, 0.5, 20, 0.2}; w: f32[10, 12] = "

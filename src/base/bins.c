@@ -8,9 +8,9 @@
 enum { LANES = 16, TABLES = 4, WIDE = 64, BLOCK = 64 * WIDE };
 
 static bool odd(float v) { return !(v - v == 0); }
-/* Extremes and zeros of numbers that are all finite, BLOCK or fewer, a multiple of WIDE; false: some are not, and
-   nothing was added. Lanes lie in the cache and not in registers: in rows so long every compiler makes vectors of
-   them. */
+/* Extremes and zeros of numbers that are all finite, BLOCK or fewer, a multiple of WIDE; false: some are not,
+   and nothing was added. Lanes lie in the cache and not in registers: in rows so long every compiler makes
+   vectors of them. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__aarch64__)
 __attribute__((optimize("no-tree-vectorize"))) /* GCC 12 fails on its loops there */
 #endif

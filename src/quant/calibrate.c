@@ -152,7 +152,7 @@ static bool watch(const hone_quant_job *job, const hone_quant_plan *p, hone_grap
     const hone_program *row = t->axis ? channels : seen;
     t->seen = t->extremes = t->dims = -1;
     if (is_source(p, t->var) || t->axis) {
-        /* pictures lie with their channels last where kernels want them so: seen like that, nothing is moved */
+        /* seen with their channels last, as kernels want pictures, nothing is moved */
         static const int64_t last[] = {0, 2, 3, 1};
         const bool picture = t->axis == 1 && p->graph->var.at[t->var].rank == 4;
         const hone_attr perm = {.name = "perm", .kind = HONE_ATTR_INTS, .n = 4, .i = last};

@@ -143,17 +143,19 @@ int hone_quant_by_worth(const void *a, const void *b) {
     const hone_quant_ranked *x = a, *y = b;
     return x->worth != y->worth ? (x->worth < y->worth) - (x->worth > y->worth) : x->k - y->k;
 }
-/* The first n of the order stay f32, as far as their work is allowed. */
-static double float_first(hone_quant_plan *p, const hone_quant_ranked *order, int n, double most) {
+/* The first n of the order stay f32, as far as their work is allowed; whether any layer changed sides. */
+static bool float_first(hone_quant_plan *p, const hone_quant_ranked *order, int n, double most) {
     double spent = 0;
+    bool changed = false;
     for (int k = 0; k < p->layer.n; k++) {
         hone_quant_layer *l = p->layer.at + order[k].k;
         if (l->slow) continue; /* and costs nothing */
         const bool fits = k < n && spent + l->macs <= most;
         if (fits) spent += l->macs;
+        changed |= l->stays != fits;
         l->stays = fits, l->why = fits ? "it hurts most for its work" : NULL;
     }
-    return spent;
+    return changed;
 }
 /* What a layer in integers is worth: the time that it saves, or its weights; its work where neither is known,
    or where its share of that is what runs out. */
@@ -189,7 +191,10 @@ static hone_status fewest(hone_quant_search *q, const hone_quant_ranked *order, 
         high = n < p->layer.n ? n : p->layer.n;
         if (!q->metric.name && hone_quant_late(q->job, 0.9, late)) return HONE_OK;
         HONE_TRY(hone_quant_tell(q->job, 0.9, "which layers stay f32"));
-        float_first(p, order, high, most);
+        if (!float_first(p, order, high, most) && n > 1) { /* no more fit: that was judged */
+            low = high;
+            continue;
+        }
         HONE_TRY(hone_quant_search_judge(q, 0, &now));
         HONE_TRY(good(q, &now, found));
         const bool better = *found || hone_quant_search_better(q, &now, best);
