@@ -11,8 +11,9 @@ IDX file. PHOTOS are folders of photographs. Pictures are dealt in two halves, o
 judges. --whole takes each picture once, as a whole (the 1000 of EliSchwartz/imagenet-sample-images, one a
 class); without it squares are cut from large ones (Debian's plasma-workspace-wallpapers, gnome-backgrounds
 and mate-backgrounds do), which is harder than what nets were trained on. Lines of text for the readers are
-drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf, neural-compressor and openvino where they are
-installed. Accuracy is measured by ONNX Runtime on the files that the tools wrote;
+drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf, onnx-neural-compressor and openvino where they are
+installed (the second in an environment of its own: it is for older ones of the others). Accuracy is measured
+by ONNX Runtime on the files that the tools wrote;
 every file is run by Hone and by OpenVINO too, and the largest difference from ONNX Runtime's answers is
 printed, as a share of the largest value. Speed by each runtime on its own tool's file, in turns, medians.
 Run it where nothing else runs."""
@@ -304,18 +305,26 @@ def nncf_static(newer, out, cal, kind):
 
 
 def inc_static(newer, out, cal):
-    from neural_compressor import PostTrainingQuantConfig, quantization
+    """By the part of Neural Compressor that ONNX models moved to; it wants nodes with names."""
+    from onnx_neural_compressor import data_reader
+    from onnx_neural_compressor.quantization import config, quantize
 
-    class Loader:
-        batch_size = 1
+    class Samples(data_reader.CalibrationDataReader):
+        def __init__(self):
+            self.rewind()
 
-        def __iter__(self):
-            for k in range(64):
-                yield one(cal, k), 0
+        def rewind(self):
+            self.k = 0
 
-    config = PostTrainingQuantConfig(approach="static", quant_format="QDQ", calibration_sampling_size=[64])
-    made = quantization.fit(newer, config, calib_dataloader=Loader())
-    made.save(out)
+        def get_next(self):
+            self.k += 1
+            return one(cal, self.k - 1) if self.k <= 64 else None
+
+    named = onnx.load(newer)
+    for k, node in enumerate(named.graph.node):
+        node.name = node.name or f"n{k}"
+    onnx.save(named, newer)
+    quantize(newer, out, config.StaticQuantConfig(calibration_data_reader=Samples(), per_channel=True))
 
 
 def time_hone(hone, path, threads):
