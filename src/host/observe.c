@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    observe: what numbers a tensor has, in the place where it is made: so a graph can be watched without
    keeping its tensors. Quantization puts it there. */
-#include <math.h>
-
 #include "base/bins.h"
 #include "base/mem.h"
 #include "host/call.h"
@@ -90,8 +88,10 @@ static bool look_beside(const hone_host_call *c, channels *w, hone_bins *all) {
     hone_free(w->zeros);
     if (!(zeros == zeros)) return false;
     all->n = (double)(w->a.outer * w->a.n), all->zeros = zeros;
+    float least = 0, most = 0;
     for (int64_t k = 0; k < w->a.n; k++)
-        all->least = fmin(all->least, (double)w->least[k]), all->most = fmax(all->most, (double)w->most[k]);
+        least = w->least[k] < least ? w->least[k] : least, most = w->most[k] > most ? w->most[k] : most;
+    all->least = (double)least, all->most = (double)most;
     return true;
 }
 
