@@ -11,9 +11,9 @@ IDX file. PHOTOS are folders of photographs. Pictures are dealt in two halves, o
 judges. --whole takes each picture once, as a whole (the 1000 of EliSchwartz/imagenet-sample-images, one a
 class); without it squares are cut from large ones (Debian's plasma-workspace-wallpapers, gnome-backgrounds
 and mate-backgrounds do), which is harder than what nets were trained on. Lines of text for the readers are
-drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf, onnx-neural-compressor and openvino where they are
-installed (the second in an environment of its own: it is for older ones of the others). Accuracy is measured
-by ONNX Runtime on the files that the tools wrote;
+drawn here. Needs numpy, onnx, onnxruntime and pillow; nncf, onnx-neural-compressor and openvino where they
+are installed (the second in an environment of its own: it is for older ones of the others). Accuracy is
+measured by ONNX Runtime on the files that the tools wrote;
 every file is run by Hone and by OpenVINO too, and the largest difference from ONNX Runtime's answers is
 printed, as a share of the largest value. Speed by each runtime on its own tool's file, in turns, medians.
 Run it where nothing else runs."""

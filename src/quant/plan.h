@@ -92,8 +92,8 @@ void hone_quant_layer_forget(hone_quant_layer *); /* its bytes are rounded anew 
 void hone_quant_plan_forget(hone_quant_plan *, int class);
 /* Whether every reader of tensor v that would see it rounded is a layer in integers. */
 bool hone_quant_layers_alone(const hone_quant_plan *, hone_vid v);
-/* Whether tensor v goes on as floats to those who compute with them: it feeds MatMul and Gemm alone (or Conv, too:
-   sums_go_on), and a float op made it. */
+/* Whether tensor v goes on as floats to those who compute with them: it feeds MatMul and Gemm alone (or Conv,
+   too: sums_go_on), and a float op made it. */
 bool hone_quant_goes_on(const hone_quant_plan *, hone_vid v);
 
 /* rewrite.c: a new graph, as the plan says, that shares what it can with the plan's. */

@@ -178,62 +178,6 @@ static enum MHD_Result send_reply(hone_http_call *c) {
     return r;
 }
 
-/* ---- the body ---- */
-
-/* Memory is taken as bytes come, not as they are announced; a large body gets its size at once when a part is
-   there. */
-static bool take_raw(hone_http_call *c, const char *bytes, size_t n) {
-    hone_http_text *t = &c->text;
-    const size_t whole = c->length > 0 ? (size_t)c->length + 1 : 0;
-    if (whole > t->room && (whole <= SWALLOW || t->n >= whole / 8)) {
-        char *more = realloc(t->at, whole);
-        if (!more) return false;
-        t->at = more, t->room = whole;
-    }
-    return hone_http_append(t, bytes, n);
-}
-static void take_plain(hone_http_call *c, const char *bytes, size_t n) {
-    const hone_server_options *o = hone_serve_options(c->front->server);
-    c->taken += n;
-    if (c->error.code) return; /* read, and forgotten */
-    if (c->taken > (uint64_t)o->max_body_bytes)
-        hone_serve_fail(&c->error, 413, "the body is larger than %lld bytes", (long long)o->max_body_bytes);
-    else if (!c->raw) hone_http_infer_take(c, bytes, n);
-    else if (!take_raw(c, bytes, n)) hone_serve_fail(&c->error, 503, "no memory for the body");
-}
-static void take(hone_http_call *c, const char *bytes, size_t n) {
-    c->in += n;
-    if (!c->unpack) {
-        take_plain(c, bytes, n);
-        return;
-    }
-    char out[16384];
-    c->stream.next_in = (Bytef *)bytes, c->stream.avail_in = (uInt)n;
-    while (!c->unpacked && !c->error.code) {
-        c->stream.next_out = (Bytef *)out, c->stream.avail_out = sizeof out;
-        const int rc = inflate(&c->stream, Z_NO_FLUSH);
-        if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
-            hone_serve_fail(&c->error, 400, "the body does not unpack: %s",
-                            c->stream.msg ? c->stream.msg : "damaged");
-            return;
-        }
-        const size_t made = sizeof out - c->stream.avail_out;
-        c->unpacked = rc == Z_STREAM_END;
-        if (made) take_plain(c, out, made);
-        if (!made && !c->unpacked) break;
-        if (!c->stream.avail_in && c->stream.avail_out) break;
-    }
-}
-static void begin_unpacking(hone_http_call *c) {
-    const char *coding = hone_http_header(c, "Content-Encoding");
-    if (!coding || !*coding || !strcasecmp(coding, "identity")) return;
-    if (strcasecmp(coding, "gzip") && strcasecmp(coding, "deflate") && strcasecmp(coding, "x-gzip"))
-        hone_serve_fail(&c->error, 415, "Content-Encoding '%.40s': gzip and deflate are taken", coding);
-    else if (inflateInit2(&c->stream, 15 + 32))
-        hone_serve_fail(&c->error, 503, "no memory to unpack the body");
-    else c->unpack = true;
-}
-
 /* ---- who may ask, and how often ---- */
 
 static bool key_good(const hone_http_call *c) {
@@ -332,7 +276,7 @@ static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, co
     if (!c->error.code && c->length > o->max_body_bytes)
         hone_serve_fail(&c->error, 413, "the body has %lld bytes; at most %lld are taken",
                         (long long)c->length, (long long)o->max_body_bytes);
-    if (!c->error.code && post && !c->raw) begin_unpacking(c);
+    if (!c->error.code && post && !c->raw) hone_http_unpack(c);
     if (!c->error.code && c->route && c->route->body) c->route->body(c);
     return c;
 }
@@ -362,7 +306,7 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
     }
     if (*n) {
         if (c->reply) return MHD_NO;
-        take(c, bytes, *n);
+        hone_http_take(c, bytes, *n);
         /* who goes on sending is not listening */
         if (c->error.code && (c->forgotten += *n) > SWALLOW) return MHD_NO;
         *n = 0;

@@ -96,6 +96,9 @@ void hone_http_answer_json(hone_http_call *, int code, json_t *);
 void hone_http_answer_empty(hone_http_call *, int code);
 void hone_http_answer_error(hone_http_call *);
 void hone_http_release(hone_http_call *); /* it waited, and can be answered: from any thread */
+/* http_body.c */
+void hone_http_unpack(hone_http_call *); /* the headers are in: is it compressed? May set error */
+void hone_http_take(hone_http_call *, const char *bytes, size_t n);
 /* http_line.c */
 typedef struct {
     pthread_mutex_t lock;
