@@ -43,6 +43,7 @@ static bool nearest(const hone_node *n) {
                   "tf_crop_and_resize") != 0;
 }
 static const move *mover(const hone_node *n) {
+    if (!n) return NULL;
     for (size_t k = 0; k < sizeof movers / sizeof *movers; k++)
         if (hone_node_is(n, movers[k].op))
             return hone_node_is(n, "Resize") && !nearest(n) ? NULL : movers + k;
@@ -62,9 +63,14 @@ static bool sees_pixels(const hone_node *n) {
 static bool push(moving *w, hone_node *n) {
     while (w->maker.n < w->g->var.n)
         if (!hone_push(&w->maker, NULL)) return false;
-    for (int k = 0; k < n->n_out; k++)
-        if (n->out[k] >= 0) w->maker.at[n->out[k]] = n;
+    for (int k = 0; k < n->n_out; k++) {
+        const hone_vid v = n->out[k];
+        if (v >= 0 && v < w->maker.n) w->maker.at[v] = n;
+    }
     return hone_push(&w->done, n);
+}
+static hone_node *maker_of(const moving *w, hone_vid v) {
+    return v >= 0 && v < w->maker.n ? w->maker.at[v] : NULL;
 }
 /* A var like another one, of bytes. */
 static hone_vid bytes_like(moving *w, hone_vid v, hone_dtype t) {
@@ -80,10 +86,10 @@ static hone_vid bytes_like(moving *w, hone_vid v, hone_dtype t) {
    NULL: it is none. */
 static const hone_node *source(const moving *w, hone_vid v, int *axis) {
     const hone_graph *g = w->g;
-    const hone_node *n = v >= 0 && v < w->maker.n ? w->maker.at[v] : NULL;
+    const hone_node *n = maker_of(w, v);
     hone_scaled s;
-    if (!hone_node_is(n, "DequantizeLinear") || g->var.at[v].dtype != HONE_DTYPE_F32 || g->var.at[v].rank < 0)
-        return NULL;
+    if (!n || !hone_node_is(n, "DequantizeLinear")) return NULL;
+    if (g->var.at[v].dtype != HONE_DTYPE_F32 || g->var.at[v].rank < 0) return NULL;
     if (hone_quant_scales(g, n, n->in[0], -1, &s)) return *axis = -1, n;
     for (int d = 0; d < g->var.at[v].rank; d++)
         if (hone_quant_scales(g, n, n->in[0], d, &s)) return *axis = d, n;
@@ -111,20 +117,21 @@ static bool down(moving *w, hone_node *n, bool *ok) {
         for (int k = 0; perm && k < rank; k++) to = perm->i[k] == axis ? k : to;
         if ((axis = to) < 0) return false;
     }
-    hone_vid y[64];
-    if (n->n_out > 64) return false;
-    for (int k = 0; k < n->n_out; k++)
+    hone_vid y[64] = {0};
+    const int outs = n->n_out;
+    if (outs > 64) return false;
+    for (int k = 0; k < outs; k++)
         if (n->out[k] >= 0 &&
             (w->g->var.at[n->out[k]].dtype != HONE_DTYPE_F32 || w->g->var.at[n->out[k]].rank < 0))
             return false;
     const hone_dtype t = w->g->var.at[d->in[0]].dtype;
     n->in[0] = d->in[0];
-    for (int k = 0; k < n->n_out && *ok; k++) {
+    for (int k = 0; k < outs && *ok; k++) {
         y[k] = n->out[k];
         if (y[k] >= 0) *ok = (n->out[k] = bytes_like(w, y[k], t)) >= 0;
     }
     *ok = *ok && push(w, n);
-    for (int k = 0; k < n->n_out && *ok; k++)
+    for (int k = 0; k < outs && *ok; k++)
         if (y[k] >= 0) *ok = put_dequantize(w, d, axis, n->out[k], y[k]);
     w->pass->changed++;
     return true;
@@ -141,7 +148,8 @@ static bool up(moving *w) {
         const hone_var *v = g->var.at + q->in[0];
         hone_node *n = v->producer >= 0 ? g->node.at[v->producer] : NULL;
         const move *m = mover(n);
-        if (!m || m->smaller || n->n_out < 1 || n->out[0] != q->in[0] || (n->n_out > 1 && n->out[1] >= 0))
+        if (!n || !m || m->smaller || n->n_out < 1 || n->out[0] != q->in[0] ||
+            (n->n_out > 1 && n->out[1] >= 0))
             continue;
         if (v->uses != 1 || v->dtype != HONE_DTYPE_F32 || (m->ordered && !sees_pixels(n))) continue;
         const hone_vid x = n->in[0], end = q->out[0];
@@ -175,16 +183,16 @@ static bool join(moving *w, hone_node *q, bool *ok) {
     hone_scaled y;
     int axis;
     if (!hone_node_is(q, "QuantizeLinear") || !hone_quant_scales(g, q, q->out[0], -1, &y)) return false;
-    hone_node *n = q->in[0] < w->maker.n ? w->maker.at[q->in[0]] : NULL;
-    if (!hone_node_is(n, "Concat") || g->var.at[q->in[0]].uses != 1 || n->n_in < 1 || n->n_in > 64)
+    hone_node *n = maker_of(w, q->in[0]);
+    if (!n || !hone_node_is(n, "Concat") || g->var.at[q->in[0]].uses != 1 || n->n_in < 1 || n->n_in > 64)
         return false;
     for (int k = 0; k < n->n_in; k++)
         if (!source(w, n->in[k], &axis) || axis >= 0) return false;
     hone_vid part[64];
     for (int k = 0; k < n->n_in && *ok; k++) {
-        const hone_node *d = w->maker.at[n->in[k]];
+        const hone_node *d = maker_of(w, n->in[k]);
         hone_scaled x;
-        if (hone_node_is(d, "DequantizeLinear") && hone_quant_scales(g, d, d->in[0], -1, &x) &&
+        if (d && hone_node_is(d, "DequantizeLinear") && hone_quant_scales(g, d, d->in[0], -1, &x) &&
             x.dtype == y.dtype && same_number(g, x.scale, y.scale) && same_number(g, x.zero, y.zero)) {
             part[k] = d->in[0]; /* rounded so already */
             continue;
@@ -202,15 +210,18 @@ static bool join(moving *w, hone_node *q, bool *ok) {
     w->pass->changed++;
     return true;
 }
-static bool nothing(moving *w, hone_node *q) {
+/* The DequantizeLinear that q undoes, or NULL. */
+static const hone_node *undone(const moving *w, const hone_node *q) {
     const hone_graph *g = w->g;
     hone_scaled x, y;
-    const hone_node *d = q->n_in && q->in[0] >= 0 && q->in[0] < w->maker.n ? w->maker.at[q->in[0]] : NULL;
-    if (!hone_node_is(q, "QuantizeLinear") || !hone_node_is(d, "DequantizeLinear") ||
+    const hone_node *d = q->n_in ? maker_of(w, q->in[0]) : NULL;
+    if (!d || !hone_node_is(q, "QuantizeLinear") || !hone_node_is(d, "DequantizeLinear") ||
         g->var.at[q->in[0]].dtype != HONE_DTYPE_F32)
-        return false;
-    return hone_quant_scales(g, q, q->out[0], -1, &y) && hone_quant_scales(g, d, d->in[0], -1, &x) &&
-           x.dtype == y.dtype && same_number(g, x.scale, y.scale) && same_number(g, x.zero, y.zero);
+        return NULL;
+    const bool same = hone_quant_scales(g, q, q->out[0], -1, &y) &&
+                      hone_quant_scales(g, d, d->in[0], -1, &x) && x.dtype == y.dtype &&
+                      same_number(g, x.scale, y.scale) && same_number(g, x.zero, y.zero);
+    return same ? d : NULL;
 }
 
 static hone_status moves_graph(hone_passing *p, hone_graph *g, const hone_library *library) {
@@ -232,9 +243,8 @@ static hone_status moves_graph(hone_passing *p, hone_graph *g, const hone_librar
     for (int k = 0; k < g->node.n && ok; k++) {
         hone_node *n = g->node.at[k];
         if (n->dead || down(&w, n, &ok) || join(&w, n, &ok)) continue;
-        if (ok && nothing(&w, n))
-            n->in[0] = w.maker.at[n->in[0]]->in[0], n->program = identity, n->n_in = 1, n->n_attr = 0,
-            p->changed++;
+        const hone_node *d = ok ? undone(&w, n) : NULL;
+        if (d) n->in[0] = d->in[0], n->program = identity, n->n_in = 1, n->n_attr = 0, p->changed++;
         ok = ok && push(&w, n);
     }
     hone_vec_free(&w.maker);
