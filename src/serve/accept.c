@@ -54,7 +54,7 @@ hone_status hone_accept_at(const char *host, int port, hone_acceptor *out, int *
     }
     freeaddrinfo(list);
     if (fd < 0) return hone_server_say(HONE_IO, "%s port %d: %s", host, port, strerror(why));
-    struct sockaddr_storage at;
+    struct sockaddr_storage at = {.ss_family = AF_UNSPEC};
     socklen_t n = sizeof at;
     *got = port;
     if (!getsockname(fd, (struct sockaddr *)&at, &n))
@@ -210,7 +210,10 @@ void hone_accept_end(hone_acceptor *a) {
         if (hone_accept_shut(a->fd)) usleep(LINGER);
         shutdown(a->stop[1], SHUT_RDWR);
         pthread_join(a->thread, NULL);
-        while (a->guest) let_in(a, a->guest);
+        for (struct guest *g = a->guest, *next; g; g = next) {
+            next = g->next;
+            let_in(a, g);
+        }
         take_all(a, WAITING, false); /* they would be reset */
         a->runs = false;
     }

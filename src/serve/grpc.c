@@ -357,7 +357,7 @@ static hone_status begin(hone_server *server, int port, void **out) {
         return hone_server_say(HONE_IO, "gRPC cannot listen at %s:%d: %s", o->host ? o->host : "127.0.0.1",
                                port, strerror(why));
     }
-    struct sockaddr_storage at;
+    struct sockaddr_storage at = {.ss_family = AF_UNSPEC};
     socklen_t size = sizeof at;
     if (!getsockname(g->listener, (struct sockaddr *)&at, &size))
         g->port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port

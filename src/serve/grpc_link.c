@@ -159,8 +159,7 @@ static void prepare(void) {
 /* ---- links ---- */
 
 /* It ends; so do its relays, each as far as it came. */
-static void shut(hone_grpc_link *l, const char *why) {
-    hone_grpc_loop *loop = l->pipe.loop;
+static void shut(hone_grpc_loop *loop, hone_grpc_link *l, const char *why) {
     hone_grpc_relay *r;
     l->leaves = true; /* none of them comes back to it */
     if (l->before) l->before->after = l->after;
@@ -181,7 +180,7 @@ static void event(hone_grpc_pipe *p, uint32_t events) {
         int why = 0;
         socklen_t n = sizeof why;
         if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &why, &n) || why) {
-            shut(l, strerror(why ? why : errno));
+            shut(p->loop, l, strerror(why ? why : errno));
             return;
         }
         if (!(events & EPOLLOUT)) return;
@@ -190,7 +189,7 @@ static void event(hone_grpc_pipe *p, uint32_t events) {
     if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
         errno = 0;
         if (!hone_grpc_pipe_read(p))
-            shut(l, errno && errno != EAGAIN ? strerror(errno) : "it closed the connection");
+            shut(p->loop, l, errno && errno != EAGAIN ? strerror(errno) : "it closed the connection");
         else p->dirty = true;
     } else p->dirty = true;
 }
@@ -244,8 +243,8 @@ bool hone_grpc_links_write(hone_grpc_loop *loop) {
     for (hone_grpc_link *l = loop->link, *next; l; l = next) {
         next = l->after;
         if (!l->pipe.dirty || l->connecting) continue;
-        if (!hone_grpc_pipe_write(&l->pipe)) shut(l, "it closed the connection");
-        else if (l->leaves && !l->relay && !l->pipe.out_n) shut(l, ""); /* nobody is there to be told */
+        if (!hone_grpc_pipe_write(&l->pipe)) shut(loop, l, "it closed the connection");
+        else if (l->leaves && !l->relay && !l->pipe.out_n) shut(loop, l, ""); /* nobody is there to be told */
         else continue;
         next = loop->link; /* what was repeated may have changed the list; written ones are not dirty */
     }
@@ -261,7 +260,7 @@ void hone_grpc_links_tick(hone_grpc_loop *loop, uint64_t now) {
     for (hone_grpc_link *l = loop->link, *next; l; l = next) {
         next = l->after;
         if (l->connecting && now > l->since + connect_ns) {
-            shut(l, "it cannot be reached in time");
+            shut(loop, l, "it cannot be reached in time");
             next = loop->link;
             continue;
         }
@@ -280,5 +279,8 @@ int hone_grpc_links_patience(const hone_grpc_loop *loop) {
     return SLEEP_MS;
 }
 void hone_grpc_links_close(hone_grpc_loop *loop) { /* calls are gone: what is left are checks */
-    while (loop->link) shut(loop->link, "the server is stopping");
+    for (hone_grpc_link *l; (l = loop->link);) {
+        l->before = NULL; /* the first of them */
+        shut(loop, l, "the server is stopping");
+    }
 }

@@ -82,8 +82,9 @@ static bool is_number(const parameter *p) {
 /* shared_memory_region, …_offset, …_byte_size. False: malformed. */
 static bool place_parameter(const parameter *p, hone_serve_place *to) {
     if (!strcmp(p->key, "shared_memory_region")) {
-        if (p->as != AS_STRING || !*p->text || strlen(p->text) >= sizeof to->name) return false;
-        strcpy(to->name, p->text);
+        const size_t n = strlen(p->text);
+        if (p->as != AS_STRING || !n || n >= sizeof to->name) return false;
+        memcpy(to->name, p->text, n + 1);
         return true;
     }
     uint64_t *number = !strcmp(p->key, "shared_memory_offset")      ? &to->offset

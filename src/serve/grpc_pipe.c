@@ -44,7 +44,7 @@ static bool push(hone_grpc_pipe *p, const uint8_t *at, size_t n) {
 bool hone_grpc_pipe_write(hone_grpc_pipe *p) {
     size_t n = 0;
     p->dirty = false;
-    if (p->out_n) {
+    if (p->out && p->out_n) {
         const size_t left = p->out_n;
         p->out_n = 0;
         if (!push(p, p->out + p->out_at, left)) return false;

@@ -81,7 +81,7 @@ bool hone_grpc_reflect(hone_grpc_item *i, const uint8_t *at, size_t n) {
     }
     if (w.bad || !asked.number) hone_serve_fail(&i->error, 400, "the message is malformed");
     else if (!p) hone_serve_fail(&i->error, 503, "no memory for descriptors");
-    if (i->error.code) {
+    if (!p || i->error.code) {
         hone_grpc_call_fail(i->call, hone_grpc_status_of(i->error.code), i->error.text);
         i->error.code = 0;
         return true;

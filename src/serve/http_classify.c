@@ -57,7 +57,7 @@ void hone_http_classify_body(hone_http_call *c) {
     recipe_of(c->held, &r, &c->error);
 }
 void hone_http_classify_finish(hone_http_call *c) {
-    hone_image_recipe recipe;
+    hone_image_recipe recipe = {0};
     hone_value *pixels = NULL, *ready = NULL;
     const hone_port *p = hone_serve_input_port(c->held, 0);
     if (!c->text.n) hone_serve_fail(&c->error, 400, "the body is to be a picture's file: JPEG, PNG, WebP, …");

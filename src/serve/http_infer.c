@@ -63,14 +63,15 @@ static bool place_of(hone_http_call *c, const json_t *parameters, const char *te
                   bytes = integer_of(parameters, "shared_memory_byte_size", -1);
     *p = (hone_serve_place){0};
     if (!region) return true;
-    if (!json_is_string(region) || !json_string_length(region) ||
-        json_string_length(region) >= sizeof p->name || offset < 0 || bytes < 0)
+    const char *name = json_string_value(region);
+    const size_t n = json_string_length(region);
+    if (!name || !n || n >= sizeof p->name || offset < 0 || bytes < 0)
         return hone_serve_fail(
                    &c->error, 400,
                    "'%.100s': shared_memory_region is a name, and comes with shared_memory_byte_size",
                    tensor),
                false;
-    strcpy(p->name, json_string_value(region));
+    memcpy(p->name, name, n + 1);
     p->offset = (uint64_t)offset, p->bytes = (uint64_t)bytes;
     return true;
 }

@@ -49,11 +49,11 @@ static int port_of(hone_serve_request *r, const char *name, hone_serve_error *e)
 static int dims_wrong(hone_serve_request *r, const hone_port *p, const int64_t *dims, int rank,
                       int64_t *count, hone_serve_error *e) {
     const char *model = r->version->name;
+    *count = 1;
     if (p->rank >= 0 && rank != p->rank)
         return hone_serve_fail(e, 400,
                                "input '%s' of model '%s' has %d dims, and the request gives %d; it is %s",
                                p->name, model, p->rank, rank, p->shape);
-    *count = 1;
     for (int k = 0; k < rank; k++) {
         if (dims[k] < 0)
             return hone_serve_fail(e, 400, "input '%s': dim %d is %lld; dims of a request are 0 or more",

@@ -216,20 +216,22 @@ int hone_serve_sequences_read(hone_serve_version *v, const char *folder, hone_se
         q->idle_ns = (uint64_t)(idle > 0 ? idle : IDLE_US) * 1000, q->most = (int)most;
     }
     if (!q || !q->state || !q->control || !q->in || !q->out)
-        hone_serve_fail(e, 503, "no memory for model '%s'", v->name);
-    else if (idle < 0 || idle > 86400000000 || most < 1 || most > 1000000)
-        hone_serve_fail(
+        return hone_serve_fail(e, 503, "no memory for model '%s'", v->name);
+    if (idle < 0 || idle > 86400000000 || most < 1 || most > 1000000)
+        return hone_serve_fail(
             e, 400,
             "sequence_batching of model '%s': an idle time of 0 to 86400000000 us and 1 to 1000000 "
             "candidate sequences will do",
             v->name);
-    else if (json_array_size(states) > STATES)
-        hone_serve_fail(e, 400, "sequence_batching of model '%s': more than %d states", v->name, STATES);
-    else if (json_object_get(v->config, "weights"))
-        hone_serve_fail(e, 400,
-                        "model '%s' has sequences and weights: a sequence stays with one version; name the "
-                        "version in requests instead",
-                        v->name);
+    if (json_array_size(states) > STATES)
+        return hone_serve_fail(e, 400, "sequence_batching of model '%s': more than %d states", v->name,
+                               STATES);
+    if (json_object_get(v->config, "weights"))
+        return hone_serve_fail(
+            e, 400,
+            "model '%s' has sequences and weights: a sequence stays with one version; name the "
+            "version in requests instead",
+            v->name);
     if (!e->code) json_array_foreach(states, k, item) if (read_state(v, folder, item, e)) break;
     if (!e->code)
         json_array_foreach(controls, k, item) json_array_foreach(json_object_get(item, "control"), j, one) {
@@ -271,9 +273,8 @@ static void used(hone_serve_sequences *q, sequence *s, uint64_t now) {
     *(s->older ? &s->older->newer : &q->oldest) = s;
     q->newest = s;
 }
-static void take_out(hone_serve_sequences *q, sequence **at) { /* of the table; requests may still hold it */
-    sequence *s = *at;
-    *at = s->chain, s->chain = NULL;
+static void take_out(hone_serve_sequences *q, sequence *s) { /* of the table; requests may still hold it */
+    *place_of(q, s->number, s->text) = s->chain, s->chain = NULL;
     out_of_order(q, s), q->count--;
     let_go(q, s);
 }
@@ -297,7 +298,7 @@ uint64_t hone_serve_sequences_sweep(hone_serve_version *v, uint64_t now) {
     while (q && q->oldest && now - q->oldest->used >= q->idle_ns) {
         sequence *s = q->oldest;
         if (s->waiting) out_of_order(q, s), used(q, s, now);
-        else take_out(q, place_of(q, s->number, s->text));
+        else take_out(q, s);
     }
     return q && q->oldest ? q->oldest->used + q->idle_ns : 0;
 }
@@ -345,7 +346,7 @@ int hone_serve_sequence_enter(hone_serve_request *r) {
         }
         sequence *fresh = begin(q, id);
         if (!fresh) return hone_serve_fail(&r->error, 503, "no memory for a sequence of model '%s'", v->name);
-        if (s) take_out(q, at); /* begun anew: the old one is over */
+        if (s) take_out(q, s); /* begun anew: the old one is over */
         at = place_of(q, id->number, id->text);
         if (!id->end) {
             fresh->chain = *at, *at = fresh, fresh->holders++;
@@ -356,7 +357,7 @@ int hone_serve_sequence_enter(hone_serve_request *r) {
     s->holders++, s->waiting++, r->sequence = s;
     if (id->start) return 0;
     out_of_order(q, s), used(q, s, r->times.queued);
-    if (id->end) take_out(q, place_of(q, id->number, id->text));
+    if (id->end) take_out(q, s);
     return 0;
 }
 bool hone_serve_sequence_free_now(const hone_serve_request *r) {
@@ -456,7 +457,10 @@ hone_status hone_serve_sequence_run(hone_serve_instance *i, hone_serve_request *
 void hone_serve_sequences_free(hone_serve_sequences *q) {
     if (!q) return;
     for (int k = 0; k < CHAINS; k++)
-        while (q->chain[k]) take_out(q, &q->chain[k]);
+        for (sequence *s = q->chain[k], *next; s; s = next) {
+            next = s->chain;
+            take_out(q, s);
+        }
     for (int k = 0; q->state && k < q->states; k++) hone_value_free(q->state[k].initial);
     for (int k = 0; q->control && k < q->controls; k++)
         hone_value_free(q->control[k].value[0]), hone_value_free(q->control[k].value[1]);

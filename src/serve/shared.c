@@ -73,15 +73,16 @@ int hone_serve_shared_add(hone_serve_shared *s, const char *name, const char *ke
                           uint64_t bytes, hone_serve_error *e) {
     struct stat st;
     region r = {.offset = offset, .bytes = bytes};
-    if (!*name || strlen(name) >= sizeof r.name)
+    const size_t name_n = strlen(name), key_n = strlen(key);
+    if (!name_n || name_n >= sizeof r.name)
         return hone_serve_fail(e, 400, "a region's name has 1 to %zu bytes", sizeof r.name - 1);
-    if (*key != '/' || !key[1] || strchr(key + 1, '/') || strlen(key) >= sizeof r.key)
+    if (*key != '/' || !key[1] || strchr(key + 1, '/') || key_n >= sizeof r.key)
         return hone_serve_fail(e, 400, "region '%s': the key is one of shm_open, as in /name", name);
     r.fd = shm_open(key, O_RDWR | O_CLOEXEC, 0);
     if (r.fd < 0)
         return hone_serve_fail(e, 400, "region '%s': Unable to open shared memory region: '%s': %s", name,
                                key, strerror(errno));
-    strcpy(r.name, name), strcpy(r.key, key);
+    memcpy(r.name, name, name_n + 1), memcpy(r.key, key, key_n + 1);
     e->code = 0;
     if (fstat(r.fd, &st) || !bytes || offset > (uint64_t)st.st_size || bytes > (uint64_t)st.st_size - offset)
         hone_serve_fail(e, 400, "region '%s': %llu bytes at %llu are not all within '%s'", name,
@@ -91,11 +92,12 @@ int hone_serve_shared_add(hone_serve_shared *s, const char *name, const char *ke
 int hone_serve_shared_add_cuda(hone_serve_shared *s, const char *name, const uint8_t *handle, size_t n,
                                int64_t device, uint64_t bytes, hone_serve_error *e) {
     region r = {.bytes = bytes, .fd = -1, .device = device};
+    const size_t name_n = strlen(name);
     const char *why = NULL;
     e->code = 0;
-    if (!*name || strlen(name) >= sizeof r.name)
+    if (!name_n || name_n >= sizeof r.name)
         return hone_serve_fail(e, 400, "a region's name has 1 to %zu bytes", sizeof r.name - 1);
-    strcpy(r.name, name);
+    memcpy(r.name, name, name_n + 1);
     if (!hone_serve_cuda_there()) why = "GPUs not supported";
     else if (n != HONE_SERVE_CUDA_HANDLE) why = "a handle has 64 bytes";
     else why = hone_serve_cuda_open(handle, device, bytes, &r.cuda);
@@ -137,6 +139,26 @@ json_t *hone_serve_shared_list(hone_serve_shared *s, bool cuda, const char *name
     return NULL;
 }
 
+/* Within the region: to `to`, or from `from`. */
+static void copy(const region *r, uint64_t offset, void *to, const void *from, size_t bytes,
+                 hone_serve_error *e) {
+    if (r->cuda) {
+        const char *why = to ? hone_serve_cuda_read(r->cuda, offset, to, bytes)
+                             : hone_serve_cuda_write(r->cuda, offset, from, bytes);
+        if (why) hone_serve_fail(e, 400, "region '%s': %s", r->name, why);
+        return;
+    }
+    for (size_t done = 0; !e->code && done < bytes;) {
+        const off_t at = (off_t)(r->offset + offset + done);
+        const ssize_t n = to ? pread(r->fd, (char *)to + done, bytes - done, at)
+                             : pwrite(r->fd, (const char *)from + done, bytes - done, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            hone_serve_fail(e, 400, "region '%s': %s", r->name,
+                            n ? strerror(errno) : "it was cut short by its owner");
+        else done += (size_t)n;
+    }
+}
 static int move(hone_serve_shared *s, const char *name, uint64_t offset, void *to, const void *from,
                 size_t bytes, hone_serve_error *e) {
     e->code = 0;
@@ -146,21 +168,7 @@ static int move(hone_serve_shared *s, const char *name, uint64_t offset, void *t
     else if (offset > r->bytes || bytes > r->bytes - offset)
         hone_serve_fail(e, 400, "%zu bytes at %llu are beyond region '%s' of %llu", bytes,
                         (unsigned long long)offset, name, (unsigned long long)r->bytes);
-    const char *why = NULL;
-    if (!e->code && r->cuda &&
-        (why = to ? hone_serve_cuda_read(r->cuda, offset, to, bytes)
-                  : hone_serve_cuda_write(r->cuda, offset, from, bytes)))
-        hone_serve_fail(e, 400, "region '%s': %s", name, why);
-    for (size_t done = 0; !e->code && !r->cuda && done < bytes;) {
-        const off_t at = (off_t)(r->offset + offset + done);
-        const ssize_t n = to ? pread(r->fd, (char *)to + done, bytes - done, at)
-                             : pwrite(r->fd, (const char *)from + done, bytes - done, at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            hone_serve_fail(e, 400, "region '%s': %s", name,
-                            n ? strerror(errno) : "it was cut short by its owner");
-        else done += (size_t)n;
-    }
+    else copy(r, offset, to, from, bytes, e);
     pthread_rwlock_unlock(&s->lock);
     return e->code;
 }
