@@ -72,7 +72,7 @@ static hone_vid rotated(hone_edit *e, hone_vid x, hone_vid at) {
     int rank = hone_edit_rank(e, x); /* infers what is known of x */
     const hone_var *var = hone_var_of(e->g, x);
     int64_t width = cos && cos->rank == 2 && cos->dim[1] > 0 ? 2 * (int64_t)cos->dim[1] : 0;
-    bool whole = rank == 4 && var->dim[3] == width;
+    bool whole = rank == 4 && var && var->dim[3] == width;
     hone_attr attr[] = {hone_attr_of_int(e->im, "interleaved", hone_edit_int(e, "rotary_interleaved", 0)),
                         hone_attr_of_int(e->im, "rotary_embedding_dim", width)};
     return hone_edit_node(e, "RotaryEmbedding", -1, HONE_IN(x, n->in.at[COS], n->in.at[SIN], at), attr,

@@ -64,7 +64,7 @@ static bool gather(order *o, hone_wire w, uint32_t number) {
     for (o->room = 16; o->room < 2 * (size_t)o->outputs.n + 2;) o->room *= 2;
     o->table = good ? hone_alloc(o->room * sizeof *o->table) : NULL;
     good = good && o->table;
-    for (int k = 0; good && k < o->outputs.n; k++) {
+    for (int k = 0; good && k < of.n; k++) { /* one each of the outputs */
         made *m = slot_of(o, o->outputs.at + k);
         if (!m->name) m->name = o->outputs.at + k, m->node = of.at[k];
     }
