@@ -26,6 +26,7 @@ static bool order_of(const hone_node *n, int rank, int64_t *order) {
 /* A symbol counts as a prime that is no dim of a model: a multiple of it is that many times the symbol. */
 enum { MOST_PIECES = 2 * HONE_MAX_RANK, LONGEST = 8, PRIME = 1000003 };
 typedef struct {
+    hone_matching *m;
     hone_dims *dims;
     hone_dim symbol; /* a number: there is none */
 } sizing;
@@ -35,7 +36,7 @@ static bool size_of(const sizing *s, hone_dim d, int64_t *out) {
     if (d == s->symbol) return *out = PRIME, true;
     const int n = hone_dims_count(s->dims);
     int64_t *value = hone_alloc(sizeof *value * (size_t)n);
-    if (!value) return false;
+    if (!value) return hone_match_no_memory(s->m);
     for (int k = 0; k < n; k++) value[k] = HONE_DIM_UNKNOWN;
     value[s->symbol - HONE_DIM_BAND] = PRIME;
     hone_dims_eval(s->dims, value);
@@ -151,7 +152,7 @@ static bool chain(hone_matching *m) {
     const hone_vid y = root->out[0];
     int steps = 0, transposes = 0;
     hone_vid x = y;
-    sizing s = {g->dims, symbol_of(g, g->var.at + y)};
+    sizing s = {m, g->dims, symbol_of(g, g->var.at + y)};
     for (int k = 0; n && k < LONGEST && hone_dim_is_number(s.symbol) && (is_reshape(n) || is_transpose(n));
          k++)
         s.symbol = symbol_of(g, g->var.at + n->in[0]), n = hone_match_maker(m, n->in[0]);
